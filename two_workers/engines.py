@@ -53,7 +53,7 @@ async def connect(name: str, settings: Any = None) -> AsyncIterator[Engine]:
 async def server_for(
     plugin: EnginePlugin, env: Mapping[str, str], *, directory: Path | None = None
 ) -> AsyncIterator[dict[str, str]]:
-    """The environment with a server in it, prepared: the one that `env` names, else an embedded one.
+    """The environment with a prepared server in it: the one that `env` names, else an embedded one.
 
     An embedded server is stopped on leaving; without `directory` its data go too.
     """

@@ -107,7 +107,7 @@ class RunConflict(RunError):
     def __init__(self, run_id: str) -> None:
         super().__init__(
             run_id,
-            f"run {run_id!r} exists with another content; choose a new id, or send the same content",
+            f"run {run_id!r} exists with other content; choose a new id, or send the same content",
         )
 
 

@@ -103,7 +103,7 @@ def fingerprint(step: Step[Any]) -> str:
 
 
 class Succeeded(BaseModel):
-    """A step's result, still typed when it comes from an effect, JSON when it comes from a record."""
+    """A step's result: typed when it comes from an effect, JSON when it comes from a record."""
 
     model_config = ConfigDict(frozen=True)
     outcome: Literal["succeeded"] = "succeeded"
@@ -249,6 +249,7 @@ def _innermost_await(plan: Plan) -> str:
     """The qualified name of what the agent waits in, for the error message."""
     name, inner = "an unknown awaitable", getattr(plan, "cr_await", None)
     while inner is not None:
-        name = getattr(inner, "__qualname__", type(inner).__qualname__)
+        if hasattr(inner, "cr_code"):
+            name = f"{inner.__qualname__}() of {inner.cr_code.co_filename.rpartition('/')[2]}"
         inner = getattr(inner, "cr_await", None)
     return name

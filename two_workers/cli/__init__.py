@@ -1,7 +1,72 @@
-"""The command line."""
+"""The command line: `two-workers`.
+
+One command a module, each a thin function over the seam. This is the only place of the package
+that knows the app, the engines and the harness, and it imports them when the command runs.
+
+Exit codes: 0 done, 1 the answer is no (a verdict failed, a run failed), 2 the input cannot work
+or the answer is unknown, 130 interrupted.
+"""
 
 from __future__ import annotations
 
+import sys
+
+import click
+
+from two_workers.cli import compare, investigate, runs, servers, worker
+from two_workers.cli.process import fail
+from two_workers.errors import BadInput, RunError
+
+MAP = """\
+Two workers picked up the same investigation. Who resumes it?
+
+  1. compare     break real workers on both engines and see what each answer cost
+                   two-workers compare            (or: make compare)
+  2. study       what claim, lease, heartbeat, fence and the rest are, on either engine
+                   two-workers explain claim
+  3. chaos       kill tests against real processes
+                   make chaos
+  4. swap        run an agent on either engine by one setting
+                   two-workers investigate "why do checkouts fail?" --engine hand_rolled
+                   two-workers investigate "why do checkouts fail?" --engine temporal
+
+  Every command explains itself with --help.
+"""
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Two workers picked up the same investigation. Who resumes it?"""
+    if context.invoked_subcommand is None:
+        click.echo(MAP, nl=False)
+
+
+for module in (compare, investigate, runs, servers, worker):
+    for command in module.COMMANDS:
+        cli.add_command(command)
+
 
 def main() -> None:
-    """Placeholder until the first command lands."""
+    """Run the command line and exit; every expected error is one line on standard error."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except (BadInput, RunError) as error:
+        fail(str(error), 2 if isinstance(error, BadInput) else 1)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "two-workers"
+        fail(f"{error.format_message()} (see `{command} --help`)", 2)
+    except click.ClickException as error:
+        fail(error.format_message(), 2)
+    except (KeyboardInterrupt, click.Abort):
+        fail("interrupted", 130)
+    sys.exit(code if isinstance(code, int) else 0)
+

@@ -1,0 +1,33 @@
+# Everything runs from .venv, which the first target makes: nothing else needs to be installed.
+
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help install compare test check clean
+
+help:            ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+compare: install ## break real workers on both engines and report (about 3 minutes)
+	@$(BIN)/two-workers compare $(ARGS)
+
+test: install    ## run the test suite against real servers
+	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+check: install   ## lint, format, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+install: .venv/installed ## create .venv with the pinned versions
+
+.venv/installed: requirements.lock pyproject.toml scripts/preflight.sh
+	@python=$$(scripts/preflight.sh) || exit 2; \
+	echo "installing pinned versions into .venv (about 0.9 GB, a few minutes the first time) ..."; \
+	"$$python" -m venv .venv || exit 2; \
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock || exit 2; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || exit 2; \
+	touch $@; echo "installed"
+
+clean:           ## remove .venv, results and caches
+	rm -rf .venv results .pytest_cache .mypy_cache .ruff_cache .hypothesis

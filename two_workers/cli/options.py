@@ -1,0 +1,43 @@
+"""Options and small helpers that several commands share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import click
+
+from two_workers.engines import engine_names, engine_plugin
+from two_workers.errors import BadInput
+from two_workers.protocol import Engine
+
+
+def _known_engine(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value not in engine_names():
+        raise BadInput(f"unknown engine {value!r}; installed: {', '.join(engine_names())}")
+    return value
+
+
+engine_option: Callable[[Any], Any] = click.option(
+    "--engine",
+    default="hand_rolled",
+    show_default=True,
+    envvar="TWO_WORKERS_ENGINE",
+    callback=_known_engine,
+    help="Which engine owns the runs: hand_rolled or temporal (or TWO_WORKERS_ENGINE).",
+)
+
+
+@asynccontextmanager
+async def configured_engine(name: str) -> AsyncIterator[Engine]:
+    """A client of a server that the environment names. Raises `BadInput` if it names none."""
+    plugin = engine_plugin(name)
+    if not plugin.is_configured(os.environ):
+        raise BadInput(
+            f"no server for engine {name!r}: set DATABASE_URL or TEMPORAL_ADDRESS, "
+            "or start one with `two-workers up` and use the lines it prints"
+        )
+    async with plugin.connect(plugin.settings(os.environ)) as engine:
+        yield engine

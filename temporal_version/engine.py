@@ -1,0 +1,217 @@
+"""The client: seven methods for runs and two for limits, each one or two calls to Temporal.
+
+A run is a workflow whose id is the run's id. That is the whole of idempotent start: the server
+refuses a second workflow with the id, also after the first has closed (within the namespace's
+retention), and a digest in the first one's memo tells the same run from another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+from pydantic import JsonValue
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
+from temporalio.common import (
+    Priority,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import (
+    ApplicationError,
+    CancelledError,
+    TerminatedError,
+    WorkflowAlreadyStartedError,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from temporal_version import views
+from temporal_version.limits import gate_in_force, read_limits, replace_limits
+from temporal_version.messages import COST, KIND, RUN_TYPE, STATE, TENANT, RunInput, Signal
+from temporal_version.settings import Settings
+from two_workers.errors import RunCancelled, RunClosed, RunConflict, RunFailed, RunNotFound
+from two_workers.protocol import Limits, Run, RunState, RunView, StepRecord
+
+
+class TemporalEngine:
+    """Implements `two_workers.Engine`."""
+
+    name = "temporal"
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self.client = client
+        self._settings = settings
+
+    async def start(self, run: Run) -> RunView:
+        """Start a run. Raises `RunConflict`."""
+        digest = _digest(run)
+        gate = self._settings.gate if await gate_in_force(self.client, self._settings) else None
+        try:
+            await self.client.start_workflow(
+                RUN_TYPE,
+                RunInput(
+                    kind=run.kind,
+                    payload=run.payload,
+                    tenant=run.tenant,
+                    budget=run.budget,
+                    gate=gate,
+                ),
+                id=run.run_id,
+                task_queue=self._settings.queue(run.kind),
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                task_timeout=timedelta(seconds=self._settings.workflow_task_timeout),
+                memo={"digest": digest, "budget": run.budget},
+                search_attributes=TypedSearchAttributes(
+                    [
+                        SearchAttributePair(TENANT, run.tenant),
+                        SearchAttributePair(KIND, run.kind),
+                        SearchAttributePair(STATE, RunState.PENDING.value),
+                        SearchAttributePair(COST, 0),
+                    ]
+                ),
+                priority=Priority(priority_key=run.priority, fairness_key=run.tenant),
+            )
+        except WorkflowAlreadyStartedError:
+            existing = await self._handle(run.run_id).describe()
+            if await existing.memo_value("digest", default=None) != digest:
+                raise RunConflict(run.run_id) from None
+        return await self.get(run.run_id)
+
+    async def get(self, run_id: str) -> RunView:
+        """One run, from the server's own state. Raises `RunNotFound`."""
+        found = await self._describe(run_id)
+        failed = found.status in (WorkflowExecutionStatus.FAILED, WorkflowExecutionStatus.TIMED_OUT)
+        return views.from_description(
+            found,
+            budget=await found.memo_value("budget", default=None),
+            failure=await self._failure(found) if failed else None,
+            heartbeat_timeout=self._settings.heartbeat_timeout,
+        )
+
+    async def list_runs(
+        self,
+        *,
+        state: RunState | None = None,
+        tenant: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[RunView]:
+        """Runs, newest first, from visibility: it lags behind `get` by up to a second or so."""
+        query = views.query(state, tenant, kind, RUN_TYPE)
+        listed = self.client.list_workflows(query, limit=limit)
+        found = [views.from_list(execution) async for execution in listed]
+        return sorted(found, key=lambda view: view.created_at, reverse=True)
+
+    async def signal(self, run_id: str, name: str, payload: JsonValue, *, signal_id: str) -> None:
+        """Deliver a signal. The workflow drops a `signal_id` that it has seen."""
+        await self._describe(run_id)
+        signal = Signal(signal_id=signal_id, name=name, payload=payload)
+        try:
+            await self._handle(run_id).signal("deliver", signal)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            raise RunClosed(run_id, (await self.get(run_id)).state) from error
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> RunView:
+        """Request cancellation: an event in the run's history, so nobody can resume past it.
+
+        Temporal cannot end a run by itself: a run that no worker has ends when a worker sees the
+        request.
+        """
+        await self._describe(run_id)
+        try:
+            await self._handle(run_id).cancel(reason=reason)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:  # it has ended: nothing to cancel
+                raise
+        return await self.get(run_id)
+
+    async def result(self, run_id: str, *, timeout: float) -> JsonValue:
+        """Wait for the end. Raises `RunFailed`, `RunCancelled`, `RunNotFound`, `TimeoutError`."""
+        await self._describe(run_id)
+        try:
+            async with asyncio.timeout(timeout):
+                value: JsonValue = await self._handle(run_id).result()
+                return value
+        except WorkflowFailureError as error:
+            if isinstance(error.cause, CancelledError | TerminatedError):
+                raise RunCancelled(run_id) from error
+            raise RunFailed(run_id, _readable(error.cause)) from error
+
+    async def steps(self, run_id: str) -> Sequence[StepRecord]:
+        """The recorded steps, from history. Raises `RunNotFound`."""
+        await self._describe(run_id)
+        return await views.records(run_id, self._events(run_id))
+
+    async def limits(self) -> Limits:
+        """The limits in force."""
+        return await read_limits(self.client, self._settings)
+
+    async def set_limits(self, limits: Limits) -> None:
+        """Replace the limits."""
+        await replace_limits(self.client, self._settings, limits)
+
+    def _handle(self, run_id: str) -> WorkflowHandle[object, JsonValue]:
+        return self.client.get_workflow_handle(run_id)
+
+    async def _describe(self, run_id: str) -> WorkflowExecutionDescription:
+        try:
+            found = await self._handle(run_id).describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise RunNotFound(run_id) from None
+            raise
+        if found.workflow_type != RUN_TYPE:
+            raise RunNotFound(run_id)
+        return found
+
+    async def _events(self, run_id: str) -> AsyncIterator[HistoryEvent]:
+        """All events of a run, through every continue-as-new, oldest first."""
+        chain: list[list[HistoryEvent]] = []
+        earlier: str | None = None
+        while True:
+            handle = self.client.get_workflow_handle(run_id, run_id=earlier)
+            events = [event async for event in handle.fetch_history_events()]
+            chain.append(events)
+            earlier = events[
+                0
+            ].workflow_execution_started_event_attributes.continued_execution_run_id
+            if not earlier:
+                break
+        for events in reversed(chain):
+            for event in events:
+                yield event
+
+    async def _failure(self, found: WorkflowExecutionDescription) -> str:
+        """Why a run failed: only its last event says so."""
+        handle = self.client.get_workflow_handle(found.id, run_id=found.run_id)
+        try:
+            await handle.result(follow_runs=False)
+        except WorkflowFailureError as error:
+            return _readable(error.cause)
+        return "unknown"
+
+
+def _digest(run: Run) -> str:
+    content = run.model_dump(mode="json", exclude={"run_id", "priority"})
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _readable(cause: BaseException | None) -> str:
+    if isinstance(cause, ApplicationError):
+        return f"{cause.type}: {cause.message}" if cause.type else cause.message
+    return f"{type(cause).__name__}: {cause}"

@@ -1,0 +1,67 @@
+"""Limits from a client's side: is there a gate, what does it hold the runs to, change it.
+
+The gate's own history is the record of the limits, so they can be read and set while no worker is
+there. No gate means no limits, and then no run asks for anything.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from temporal_version.messages import GATE_TYPE, GateState
+from temporal_version.settings import Settings
+from two_workers.protocol import Limits
+
+TASK_TIMEOUT = timedelta(seconds=1)
+"""A worker that dies with the gate's task in hand stops all admission for so long, no longer."""
+
+
+async def gate_in_force(client: Client, settings: Settings) -> bool:
+    """True when the gate is open: one cheap read, which needs no worker."""
+    try:
+        found = await client.get_workflow_handle(settings.gate).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return False
+        raise
+    return found.status is WorkflowExecutionStatus.RUNNING
+
+
+async def read_limits(client: Client, settings: Settings) -> Limits:
+    """The limits as last set, whether or not the gate has read them yet."""
+    if not await gate_in_force(client, settings):
+        return Limits()
+    limits = Limits()
+    decode = client.data_converter.decode
+    async for event in client.get_workflow_handle(settings.gate).fetch_history_events():
+        match event.event_type:
+            case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+                payloads = event.workflow_execution_started_event_attributes.input.payloads
+                [state] = await decode(payloads, [GateState])
+                limits = state.limits
+            case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+                signal = event.workflow_execution_signaled_event_attributes
+                if signal.signal_name == "set_limits":
+                    [limits] = await decode(signal.input.payloads, [Limits])
+            case _:
+                pass
+    return limits
+
+
+async def replace_limits(client: Client, settings: Settings, limits: Limits) -> None:
+    """Tell the gate, and open it if there is none. No limits and no gate: nothing to do."""
+    if limits == Limits() and not await gate_in_force(client, settings):
+        return
+    await client.start_workflow(
+        GATE_TYPE,
+        GateState(limits=limits),
+        id=settings.gate,
+        task_queue=settings.gate,
+        task_timeout=TASK_TIMEOUT,
+        start_signal="set_limits",
+        start_signal_args=[limits],
+    )

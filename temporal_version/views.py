@@ -1,0 +1,246 @@
+"""What Temporal knows about a run, told in the words of the protocol.
+
+The four questions of the story, and where their answers come from. No table of our own:
+
+    which runs are ready?        `describe`: a workflow task or an activity waits for a worker
+    who owns the run?            `describe`: the identity that the started activity was given to
+    until when?                  its last heartbeat, or its start, plus the heartbeat timeout
+    how does it come back?       the server's timer and the retry policy; see `recovery`
+
+`describe` reads the server's mutable state and is exact. Lists come from visibility, which lags.
+What Temporal does not have, we do not make up: between two steps nobody owns a run, a step that
+was taken by a worker which then died still shows that worker until the timeout, and `suspended`
+does not occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from temporalio.api.enums.v1 import EventType, PendingActivityState, PendingWorkflowTaskState
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import (
+    WorkflowExecution,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+)
+
+from temporal_version.messages import COST, KIND, STATE, TENANT, fence
+from two_workers.protocol import RunState, RunView, StepRecord
+
+FINAL = {
+    WorkflowExecutionStatus.COMPLETED: RunState.SUCCEEDED,
+    WorkflowExecutionStatus.FAILED: RunState.FAILED,
+    WorkflowExecutionStatus.TIMED_OUT: RunState.FAILED,
+    WorkflowExecutionStatus.CANCELED: RunState.CANCELLED,
+    WorkflowExecutionStatus.TERMINATED: RunState.CANCELLED,  # an operator's cancel by force
+}
+
+QUERIES = {
+    RunState.SUCCEEDED: "ExecutionStatus = 'Completed'",
+    RunState.FAILED: "ExecutionStatus IN ('Failed', 'TimedOut')",
+    RunState.CANCELLED: "ExecutionStatus IN ('Canceled', 'Terminated')",
+}
+
+
+def query(state: RunState | None, tenant: str | None, kind: str | None, run_type: str) -> str:
+    """A visibility query for runs."""
+    terms = [f"WorkflowType = '{run_type}'", "ExecutionStatus != 'ContinuedAsNew'"]
+    if state is not None:
+        running = f"ExecutionStatus = 'Running' AND {STATE.name} = '{state}'"
+        terms.append(QUERIES.get(state, running))
+    for key, value in ((TENANT, tenant), (KIND, kind)):
+        if value is not None:
+            quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+            terms.append(f"{key.name} = '{quoted}'")
+    return " AND ".join(terms)
+
+
+def from_list(found: WorkflowExecution) -> RunView:
+    """A run as visibility shows it: state and cost as last upserted, nothing about owners."""
+    attributes = found.typed_search_attributes
+    status = found.status or WorkflowExecutionStatus.RUNNING
+    return RunView(
+        run_id=found.id,
+        kind=attributes.get(KIND) or "",
+        tenant=attributes.get(TENANT) or "",
+        state=FINAL.get(status) or RunState(attributes.get(STATE) or RunState.PENDING),
+        created_at=found.start_time,
+        closed_at=found.close_time,
+        cost=attributes.get(COST) or 0,
+        native={"run_id": found.run_id, "task_queue": found.task_queue},
+    )
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Who has the run now, from the activity that ends its ownership last."""
+
+    owner: str
+    fence: tuple[int, ...]
+    until: datetime
+
+
+def from_description(
+    found: WorkflowExecutionDescription,
+    *,
+    budget: int | None,
+    failure: str | None,
+    heartbeat_timeout: float,
+) -> RunView:
+    """A run as the server itself sees it now."""
+    raw = found.raw_description
+    view = from_list(found)
+    extended = raw.workflow_extended_info
+    if extended.HasField("original_start_time"):
+        view = view.model_copy(update={"created_at": _time(extended.original_start_time)})
+    final = view.state.is_final
+    owned = None if final else _ownership(raw.pending_activities, heartbeat_timeout)
+    return view.model_copy(
+        update={
+            "state": view.state if final else _state(found, view.state),
+            "cancel_requested": extended.cancel_requested,
+            "failure": failure,
+            "budget": budget,
+            "owner": owned and owned.owner,
+            "fence": owned and owned.fence,
+            "owned_until": owned and owned.until,
+            "recovery": None if final else _recovery(owned, heartbeat_timeout),
+            "native": {
+                **view.native,
+                "status": found.status.name if found.status else None,
+                "history_events": found.history_length,
+                "history_bytes": found.raw_info.history_size_bytes,
+                "pending_activities": [_pending(a) for a in raw.pending_activities],
+            },
+        }
+    )
+
+
+def _state(found: WorkflowExecutionDescription, shown: RunState) -> RunState:
+    raw = found.raw_description
+    task = raw.pending_workflow_task if raw.HasField("pending_workflow_task") else None
+    if task and task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED:
+        return RunState.RUNNING
+    if task:
+        return RunState.PENDING  # ready: the next worker that polls takes it
+    activities = raw.pending_activities
+    if any(_is_started(a) for a in activities):
+        return RunState.RUNNING
+    if any(_is_due(a) for a in activities):
+        return RunState.PENDING
+    if activities:
+        return RunState.SCHEDULED  # backing off
+    # Nothing is pending: it waits for a timer, a signal or the gate, as it said when it parked. A
+    # batch that mixed waits with work said `running`; the work is done, so a wait is left.
+    return RunState.WAITING if shown is RunState.RUNNING else shown
+
+
+def _ownership(activities: Any, heartbeat_timeout: float) -> Ownership | None:
+    started = [a for a in activities if _is_started(a)]
+    if not started:
+        return None
+    last = max(started, key=lambda a: _time(a.last_started_time))
+    alive = max(_time(last.last_started_time), _time(last.last_heartbeat_time))
+    timeout = last.activity_options.heartbeat_timeout.ToTimedelta() or timedelta(
+        seconds=heartbeat_timeout
+    )
+    return Ownership(
+        owner=last.last_worker_identity,
+        fence=fence(_time(last.last_started_time), last.attempt),
+        until=alive + timeout,
+    )
+
+
+def _recovery(owned: Ownership | None, heartbeat_timeout: float) -> str:
+    if owned is None:
+        return "nobody owns it: its next task goes to whichever worker polls first"
+    return (
+        f"if {owned.owner} is silent until {owned.until.isoformat(timespec='milliseconds')} "
+        f"(heartbeat timeout {heartbeat_timeout} s), the server's timer fails the attempt and the "
+        "retry policy schedules the next one for any worker"
+    )
+
+
+def _pending(activity: PendingActivityInfo) -> dict[str, Any]:
+    return {
+        "id": activity.activity_id,
+        "state": PendingActivityState.Name(activity.state).removeprefix("PENDING_ACTIVITY_STATE_"),
+        "attempt": activity.attempt,
+        "worker": activity.last_worker_identity,
+        "last_failure": activity.last_failure.message,
+    }
+
+
+def _is_started(activity: PendingActivityInfo) -> bool:
+    return activity.state in (
+        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+    )
+
+
+def _is_due(activity: PendingActivityInfo) -> bool:
+    waiting = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    return waiting and _time(activity.next_attempt_schedule_time) <= datetime.now(UTC)
+
+
+def _time(stamp: Timestamp) -> datetime:
+    return stamp.ToDatetime(tzinfo=UTC)
+
+
+async def records(run_id: str, events: AsyncIterator[HistoryEvent]) -> list[StepRecord]:
+    """The recorded steps: activities that ended, in the order of their keys.
+
+    Timers and signals are events of other types and no steps here; their keys stay unused.
+    """
+    scheduled: dict[int, Any] = {}
+    started: dict[int, Any] = {}
+    found: list[StepRecord] = []
+    async for event in events:
+        match event.event_type:
+            case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+                scheduled[event.event_id] = event.activity_task_scheduled_event_attributes
+            case EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+                started[event.event_id] = event.activity_task_started_event_attributes
+            case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+                ended: Any = event.activity_task_completed_event_attributes
+                found.append(_record(run_id, event, "succeeded", ended, scheduled, started))
+            case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
+                ended = event.activity_task_failed_event_attributes
+                found.append(_record(run_id, event, "failed", ended, scheduled, started))
+            case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+                ended = event.activity_task_timed_out_event_attributes
+                found.append(_record(run_id, event, "failed", ended, scheduled, started))
+            case _:
+                pass
+    return sorted(found, key=lambda record: _order(record.key))
+
+
+def _record(
+    run_id: str,
+    event: HistoryEvent,
+    outcome: str,
+    ended: Any,
+    scheduled: dict[int, Any],
+    started: dict[int, Any],
+) -> StepRecord:
+    asked = scheduled[ended.scheduled_event_id]
+    taken = started.get(ended.started_event_id)
+    return StepRecord(
+        key=f"{run_id}/{asked.activity_id.partition(':')[0]}",
+        kind=asked.activity_type.name,
+        outcome=outcome,
+        attempt=taken.attempt if taken else 0,
+        worker=taken.identity if taken else None,
+        recorded_at=_time(event.event_time),
+    )
+
+
+def _order(key: str) -> tuple[int, int]:
+    batch, _, position = key.rpartition("/")[2].partition(".")
+    return int(batch), int(position)

@@ -1,0 +1,17 @@
+"""The arm `story`: the table that a reader of the story writes next.
+
+The story gives a claim, a lease, a heartbeat and a cancel flag; a reader adds a journal, so that
+a run that is taken over does not begin again, and has a system that works. `table.py` is that
+system's SQL, `worker.py` its worker: together about a hundred lines, no worse and no better.
+The rest of this folder is only what the comparison needs to start it like any other arm.
+
+What the story's own statements leave open, and this arm therefore does too:
+
+- nothing carries a generation, so a worker that was paused past its lease still writes;
+- a heartbeat that finds no row to renew tells nobody;
+- whoever is paused, partitioned or stuck is noticed by the lease alone;
+- a cancellation that arrives during the last step comes too late: no boundary is left;
+- there are no limits, no signals and no budget.
+
+`camera.py` is not part of it: it is the harness's own record of who claimed and who wrote.
+"""

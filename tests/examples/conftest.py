@@ -1,0 +1,3 @@
+from tests.app_bench import bench, server
+
+__all__ = ["bench", "server"]

@@ -1,0 +1,6 @@
+"""Reading folders of log files: the work behind the tools. Standard library only.
+
+`files.py` finds and streams files within bounds, `times.py` reads time stamps, `shapes.py` groups
+lines that differ only in numbers, `operations.py` has one function for each tool, and `run.py`
+runs one of them: in this process, or as a process of its own.
+"""

@@ -1,0 +1,185 @@
+"""Write the report: an answer that fits the kind of question, the findings, and what to do next.
+
+Cautious by rule: it says what lines say, how many, and since when; it speaks of a reason only when
+a line gives one or a change came shortly before; and it says so when the logs do not answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from investigation.scripted import analysis
+from investigation.scripted.analysis import Trouble
+from investigation.scripted.evidence import Evidence
+from investigation.scripted.findings import all_findings, also_failed, entities, spread
+from investigation.scripted.wording import (
+    capital,
+    duration,
+    lines,
+    meaning,
+    place,
+    said,
+    span,
+)
+
+_YES_NO = frozenset(
+    ("is", "are", "was", "were", "did", "does", "do", "has", "have", "can", "could")
+)
+_WHICH = frozenset(("which", "who", "whose", "where"))
+
+
+def write_report(evidence: Evidence) -> dict[str, Any]:
+    """The arguments of the tool `report`."""
+    main = analysis.main_trouble(evidence)
+    if main is None:
+        return _nothing_found(evidence)
+    return {
+        "answer": " ".join(filter(None, _answer(evidence, main)))[:4_000],
+        "confidence": _confidence(evidence, main),
+        "findings": all_findings(evidence, main),
+        "next_steps": _next_steps(evidence, main),
+    }
+
+
+def _answer(evidence: Evidence, main: Trouble) -> list[str]:
+    """The sentences of the answer, in order."""
+    first_word = re.sub(r"\W.*", "", evidence.question.strip().lower())
+    counted = [spread(name, hits) for name, hits in entities(evidence)]
+    if first_word in _WHICH:
+        return [_what_happened(main), *counted, _presumed(evidence, main)]
+    if first_word not in _YES_NO:
+        return [
+            _presumed(evidence, main),
+            _what_happened(main),
+            *_why(evidence, main),
+            _how_long(evidence, main),
+            *counted[:1],
+        ]
+    if analysis.topic(evidence).name == "intrusion":
+        return [_what_happened(main), *counted, *_anyone_in(evidence, main)]
+    return _whether(evidence, main)
+
+
+def _what_happened(main: Trouble) -> str:
+    return (
+        f"{main.file} has {lines(main.count)} of “{main.name}”, such as {said(main.first.text)}, "
+        f"{span(main)}.{meaning(main)}"
+    )
+
+
+def _presumed(evidence: Evidence, main: Trouble) -> str:
+    """Whether the logs say what the question takes for granted."""
+    topic = analysis.topic(evidence)
+    if not topic.presumed or evidence.hits("outcome", main.file):
+        return ""
+    return f"No line in {main.file} says in so many words that {topic.presumed}."
+
+
+def _why(evidence: Evidence, main: Trouble) -> list[str]:
+    parts = []
+    found = analysis.causes(evidence)
+    if found and found[0].first != main.first:
+        cause = found[0]
+        parts.append(
+            f"The reason that the logs themselves give: {cause.sign.meaning if cause.sign else ''} "
+            f"({said(cause.first.text)}, {place(cause.first)}, {lines(cause.count)})."
+        )
+    if near := analysis.changes(evidence):
+        parts.append(
+            f"Shortly before, at {near[0].time}, there was a change: {said(near[0].text)} "
+            f"({place(near[0])}). Look there first."
+        )
+    if not found and not near:
+        parts.append("No line gives a reason: it must be looked for outside these logs.")
+    return parts
+
+
+def _how_long(evidence: Evidence, main: Trouble) -> str:
+    file = next(one for one in analysis.chosen_files(evidence) if one.name == main.file)
+    if found := analysis.burst(evidence, main.file):
+        _, peak, step = found
+        worst = f"It is worst in the {duration(step)} from {peak.time} ({lines(peak.count)})."
+    else:
+        worst = ""
+    if file.lines - main.last_line <= file.lines // 100:
+        return f"{worst} It was still going on when the log ends.".strip()
+    return worst
+
+
+def _anyone_in(evidence: Evidence, main: Trouble) -> list[str]:
+    """After attempts to log in: did one succeed?"""
+    success = evidence.hits("success", main.file)
+    if success is None:
+        return ["So somebody is trying; no line shows that anyone got in."]
+    first = success.groups[0]
+    return [
+        f"So somebody is trying. A login also succeeded: {said(first.text)} ({place(first)}).",
+        *also_failed(evidence, success),
+        "Whether it was legitimate, the logs do not say.",
+    ]
+
+
+def _whether(evidence: Evidence, main: Trouble) -> list[str]:
+    success = evidence.hits("success", main.file)
+    worked = ""
+    if success is not None:
+        worked = f"{lines(success.matches)} report success ({said(success.groups[0].text)})."
+    if is_serious(main) or evidence.hits("outcome", main.file):
+        return [
+            f"Yes, as far as the logs go: {_what_happened(main)}",
+            _presumed(evidence, main),
+            *_why(evidence, main),
+            _how_long(evidence, main),
+            f"On the other hand, {worked}" if worked else "",
+        ]
+    return [
+        "The logs do not show it.",
+        _presumed(evidence, main),
+        capital(worked),
+        f"What there is: {_what_happened(main)}",
+    ]
+
+
+def is_serious(main: Trouble) -> bool:
+    """True when the trouble is more than a warning about something that is missing."""
+    if any(re.search(r"\b(ERROR|FATAL|SEVERE|CRIT)", group.text) for group in main.groups):
+        return True
+    if main.sign is None:
+        return False
+    return main.sign.role == "cause" or (
+        main.sign.role == "symptom" and main.sign.name != "missing thing"
+    )
+
+
+def _confidence(evidence: Evidence, main: Trouble) -> str:
+    """High with a reason and a change that agree, low without either."""
+    found, near = analysis.causes(evidence), analysis.changes(evidence)
+    if found and near:
+        return "high"
+    if found or near or entities(evidence) or evidence.hits("success", main.file):
+        return "medium"
+    return "low"
+
+
+def _next_steps(evidence: Evidence, main: Trouble) -> list[str]:
+    steps = [
+        f"Check the change at {change.time} ({place(change)}); undo it if in doubt."
+        for change in analysis.changes(evidence)[:1]
+    ]
+    advised = [*analysis.causes(evidence)[:2], main]
+    steps += [one.sign.advice for one in advised if one.sign and one.sign.advice]
+    return list(dict.fromkeys(steps))[:5]
+
+
+def _nothing_found(evidence: Evidence) -> dict[str, Any]:
+    looked = [f"{file.name} ({lines(file.lines)})" for file in analysis.chosen_files(evidence)]
+    where = f" in {', '.join(looked)}" if looked else ""
+    trouble = f" The tools said: {evidence.errors[0]}" if evidence.errors else ""
+    return {
+        "answer": "The logs do not answer this: nothing that looks like trouble was found"
+        f"{where}.{trouble}",
+        "confidence": "low",
+        "findings": [],
+        "next_steps": ["Check that this is the right folder and that it covers the right time."],
+    }

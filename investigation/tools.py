@@ -1,0 +1,138 @@
+"""The log tools as the app uses them: find the corpus, run a tool, give back a `ToolResult`.
+
+`run_tool` is a plain function for whoever has no heartbeat to lose; `run_tool_apart` runs the same
+in a process of its own with a deadline (why: see `investigation.logs.run`), and is what a worker
+uses. A tool's failure is a result that the model can read. Exceptions are left to what the engine
+should retry: the process could not be started, or it died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from investigation.logs.files import ToolError, open_corpus
+from investigation.logs.run import run
+from investigation.steps import ToolResult
+from two_workers import BadInput
+
+TOOL_SECONDS = 20
+"""How long a tool may take in its own process. Whole seconds: the kernel's alarm counts them."""
+DEFAULT_CORPUS = Path(__file__).with_name("corpus")
+"""The incident that comes with the package."""
+_ANSWER_BYTES = 1024 * 1024
+
+
+def corpus_path(corpus: str, root: Path | None = None) -> Path:
+    """Where a question's corpus is. Raises `ToolError` if it lies outside `root`."""
+    if not corpus:
+        return DEFAULT_CORPUS
+    path = Path(corpus)
+    if root is not None and not path.resolve().is_relative_to(root.resolve()):
+        raise ToolError(f"corpus {corpus} is outside {root}, the only place that may be read")
+    return path
+
+
+def check_corpus(corpus: str, root: Path | None = None) -> None:
+    """Raise `BadInput` with one clear line unless a corpus has something to read."""
+    try:
+        open_corpus(corpus_path(corpus, root))
+    except ToolError as error:
+        raise BadInput(f"{error}; expected a folder with text log files") from None
+
+
+def run_tool(
+    corpus: str, name: str, arguments: Mapping[str, JsonValue], *, root: Path | None = None
+) -> ToolResult:
+    """Run one tool here and now. Knows no deadline: a bad pattern may take hours."""
+    try:
+        return ToolResult(ok=True, text=run(corpus_path(corpus, root), name, arguments))
+    except ToolError as error:
+        return ToolResult(ok=False, text=str(error))
+
+
+async def run_tool_apart(
+    corpus: str,
+    name: str,
+    arguments: Mapping[str, JsonValue],
+    *,
+    root: Path | None = None,
+    seconds: int = TOOL_SECONDS,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ToolResult:
+    """Run one tool in its own process, which ends after `seconds` at the latest.
+
+    `progress(bytes)` tells how much has been read. Raises `RuntimeError` if the process died of
+    something else than its deadline.
+    """
+    try:
+        path = corpus_path(corpus, root)
+    except ToolError as error:
+        return ToolResult(ok=False, text=str(error))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "investigation.logs.run",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_ANSWER_BYTES,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    request = {"root": str(path), "tool": name, "arguments": arguments, "seconds": seconds}
+    try:
+        async with asyncio.timeout(seconds + 5):
+            return await _converse(process, json.dumps(request).encode(), progress)
+    except _Ended as ended:
+        if ended.by_alarm:
+            return _too_slow(name, seconds)
+        raise RuntimeError(f"the process of tool {name} ended: {ended}") from None
+    except TimeoutError:
+        return _too_slow(name, seconds)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+class _Ended(Exception):
+    """The process ended without an answer."""
+
+    def __init__(self, returncode: int, errors: str) -> None:
+        super().__init__(f"exit code {returncode}; {errors}")
+        self.by_alarm = returncode < 0 and not errors
+
+
+async def _converse(
+    process: asyncio.subprocess.Process, request: bytes, progress: Callable[[int], None]
+) -> ToolResult:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with suppress(BrokenPipeError, ConnectionResetError):  # it died; stdout will tell
+        process.stdin.write(request)
+        await process.stdin.drain()
+        process.stdin.close()
+    async for line in process.stdout:
+        message = json.loads(line)
+        if "progress" in message:
+            progress(message["progress"])
+        else:
+            return ToolResult(ok=message["ok"], text=message["text"])
+    errors = (await process.stderr.read()).decode("utf-8", "replace")
+    raise _Ended(await process.wait(), errors.strip()[-500:])
+
+
+def _too_slow(name: str, seconds: int) -> ToolResult:
+    return ToolResult(
+        ok=False,
+        text=f"{name} was stopped after {seconds} seconds; ask for one file, or use a simpler "
+        "pattern without nested repetition",
+    )

@@ -48,12 +48,13 @@ def investigate(
 
     Without a configured server or model, it starts the engine's own server and a scripted model.
     """
-    from investigation.corpus_folder import check_corpus, default_corpus
-    from investigation.render import print_report
+    from investigation.render import render_markdown, render_terminal
     from investigation.steps import Question, Report
+    from investigation.tools import check_corpus
 
-    folder = check_corpus(corpus or default_corpus())
-    asked = Question(text=question, corpus=str(folder), max_model_calls=max_model_calls)
+    folder = str(corpus.absolute()) if corpus else ""
+    check_corpus(folder)
+    asked = Question(text=question, corpus=folder, max_model_calls=max_model_calls)
     run = Run(
         run_id=f"investigate-{uuid.uuid4().hex[:10]}",
         kind="investigation",
@@ -61,7 +62,11 @@ def investigate(
         budget=None if budget is None else round(budget * 1e6),
     )
     result = run_async(_investigate(engine, run, workers, timeout))
-    print_report(Report.model_validate(result), markdown=markdown)
+    report = Report.model_validate(result)
+    if markdown:
+        click.echo(render_markdown(report))
+    else:
+        Console().print(render_terminal(report))
 
 
 async def _investigate(engine_name: str, run: Run, workers: int, timeout: float) -> JsonValue:

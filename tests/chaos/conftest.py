@@ -40,15 +40,16 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        log = (self.directory / f"worker-{len(self.workers)}.log").open("wb")
         command = ["worker", "--engine", self.name, "--app", "tests.chaos.app:APP"]
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "two_workers.cli", *command],
-            env={**self.env, "CHAOS_DIR": str(self.directory)},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with (self.directory / f"worker-{len(self.workers)}.log").open("wb") as log:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "two_workers.cli", *command],
+                env={**self.env, "CHAOS_DIR": str(self.directory)},
+                cwd=Path(__file__).parents[2],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self.workers.append(worker)
         return worker
 

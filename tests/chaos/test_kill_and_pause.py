@@ -47,9 +47,13 @@ async def test_a_paused_worker_is_taken_over_and_told_to_stop(cluster: Cluster) 
     cluster.open("b")
     assert await cluster.engine.result(run_id, timeout=90) == ["a", "b"]
 
+    # On Temporal a frozen worker may also have been handed an attempt by a poll that it left open,
+    # and begins it when it wakes: late, and under an older fence, by which the outside refuses it.
     begun = cluster.calls(event="begin", key="1.0")
-    assert [call["pid"] for call in begun] == [paused.pid, successor.pid]
-    assert begun[1]["fence"] > begun[0]["fence"]
+    assert begun[0]["pid"] == paused.pid
+    newest = max(begun, key=lambda call: call["fence"])
+    assert newest["pid"] == successor.pid
+    assert newest["fence"] > begun[0]["fence"]
     last = (await cluster.engine.steps(run_id))[-1]
     assert str(successor.pid) in str(last.worker), "the successor's write is the recorded one"
 

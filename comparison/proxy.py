@@ -1,0 +1,201 @@
+"""A TCP proxy between workers and their engine's server, whose faults the harness switches.
+
+The world stays out of it: a worker that is cut off here still reaches the model, which is exactly
+the zombie that a comparison wants to see. One proxy a worker makes the worker the victim; one
+proxy for all makes the server the victim.
+
+    silence    connections stay open and say nothing; what was on its way arrives after `heal`, as
+               retransmitted packets do (a new connection is accepted and silent too)
+    reset      every connection ends with a RST
+    half_close one side is told that the other will say no more, and can still talk
+    delay      everything arrives later
+    cut        PostgreSQL only: a statement is committed, and its reply never arrives
+
+`withheld` and the events of a `Cut` are the confirmation that a fault has met traffic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from comparison.pgwire import CommitWatch
+
+Direction = Literal["to_server", "to_client"]
+BOTH: tuple[Direction, ...] = ("to_server", "to_client")
+_CHUNK = 65_536
+
+
+@dataclass
+class Cut:
+    """Cuts the connection on which a statement containing `statement` was committed, once.
+
+    `done` is set at the cut, `t_ns` is its time (CLOCK_MONOTONIC).
+    """
+
+    statement: bytes
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    t_ns: int = 0
+
+
+@dataclass(eq=False)
+class _Link:
+    """One connection of a worker and its counterpart at the server."""
+
+    client: asyncio.StreamWriter
+    server: asyncio.StreamWriter
+    watch: CommitWatch = field(default_factory=CommitWatch)
+
+    def reset(self) -> None:
+        for writer in (self.client, self.server):
+            _reset(writer)
+
+
+class Proxy:
+    """Use `Proxy.before`. All methods act at once and belong to the event loop that opened it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._open: dict[Direction, asyncio.Event] = {d: asyncio.Event() for d in BOTH}
+        self._links: set[_Link] = set()
+        self._cut: Cut | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.delay = 0.0
+        """Seconds by which everything is late."""
+        self.withheld: dict[Direction, int] = dict.fromkeys(BOTH, 0)
+        """Bytes that met a silence since it began."""
+        self.heal()
+
+    @classmethod
+    @asynccontextmanager
+    async def before(cls, host: str, port: int) -> AsyncIterator[Proxy]:
+        """A proxy before a server, listening on 127.0.0.1 at `port` until the block is left."""
+        proxy = cls(host, port)
+        listener = await asyncio.start_server(proxy._accept, "127.0.0.1", 0)
+        proxy.port = listener.sockets[0].getsockname()[1]
+        try:
+            yield proxy
+        finally:
+            listener.close()
+            proxy.heal()
+            proxy.reset()
+            for task in proxy._tasks:
+                task.cancel()
+            await asyncio.gather(*proxy._tasks, return_exceptions=True)
+
+    @property
+    def connections(self) -> int:
+        """Connections that are open now."""
+        return len(self._links)
+
+    def silence(self, *directions: Direction) -> None:
+        """Let nothing through in `directions`; in none at all when none is given."""
+        for direction in directions or BOTH:
+            self.withheld[direction] = 0
+            self._open[direction].clear()
+
+    def heal(self) -> None:
+        """Let everything through, without delay; an armed cut is disarmed."""
+        for gate in self._open.values():
+            gate.set()
+        self.delay = 0.0
+        self._cut = None
+
+    def reset(self) -> int:
+        """End every connection with a RST; returns how many there were."""
+        links = list(self._links)
+        for link in links:
+            link.reset()
+        return len(links)
+
+    def half_close(self, direction: Direction) -> int:
+        """Send a FIN towards one side on every connection; returns how many there were."""
+        links = list(self._links)
+        for link in links:
+            writer = link.server if direction == "to_server" else link.client
+            with contextlib.suppress(OSError):
+                writer.write_eof()
+        return len(links)
+
+    def cut_after_commit(self, statement: str) -> Cut:
+        """Arm a cut: the next committed statement that contains this text loses its reply."""
+        self._cut = Cut(statement.encode())
+        return self._cut
+
+    async def _accept(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        try:
+            server_reader, server = await asyncio.open_connection(*self._target)
+        except OSError:
+            _reset(client)  # nobody listens there: what a refused connection looks like
+            return
+        link = _Link(client, server)
+        self._links.add(link)
+        pumps = [
+            asyncio.create_task(self._pump(link, reader, server, "to_server")),
+            asyncio.create_task(self._pump(link, server_reader, client, "to_client")),
+        ]
+        self._tasks.update(pumps)
+        try:
+            await asyncio.gather(*pumps)
+        except (ConnectionError, OSError):
+            link.reset()
+        finally:
+            self._links.discard(link)
+            self._tasks.difference_update(pumps)
+            for task in pumps:
+                task.cancel()
+            for writer in (client, server):
+                writer.close()
+
+    async def _pump(
+        self,
+        link: _Link,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        direction: Direction,
+    ) -> None:
+        while data := await source.read(_CHUNK):
+            if self._watched(link, data, direction):
+                return
+            gate = self._open[direction]
+            if not gate.is_set():
+                self.withheld[direction] += len(data)
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            await gate.wait()
+            sink.write(data)
+            await sink.drain()
+        with contextlib.suppress(OSError):
+            sink.write_eof()
+
+    def _watched(self, link: _Link, data: bytes, direction: Direction) -> bool:
+        """Follow the conversation; True when the connection was cut instead of served."""
+        cut = self._cut
+        if direction == "to_server":
+            link.watch.asked(data, None if cut is None else cut.statement)
+            return False
+        confirmed = link.watch.answered(data)
+        if cut is None or confirmed != cut.statement:
+            return False
+        self._cut = None
+        link.reset()
+        cut.t_ns = time.monotonic_ns()
+        cut.done.set()
+        return True
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close with a RST instead of a FIN."""
+    connection: socket.socket | None = writer.get_extra_info("socket")
+    if connection is not None:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()

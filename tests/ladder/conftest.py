@@ -1,0 +1,17 @@
+"""One PostgreSQL for all tests of the story arm, the ladder and the proxy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hand_rolled.server import EmbeddedPostgres, embedded
+
+
+@pytest.fixture(scope="session")
+async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPostgres]:
+    directory = tmp_path_factory.mktemp("postgres")
+    async with embedded(directory, os.environ):
+        yield EmbeddedPostgres(directory / "postgres")

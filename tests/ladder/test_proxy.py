@@ -1,0 +1,210 @@
+"""The proxy between real clients and real servers: each fault does what its name says."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from comparison.proxy import Proxy
+from hand_rolled.server import EmbeddedPostgres
+
+Connection = psycopg.AsyncConnection[Any]
+
+
+@pytest.fixture
+async def proxy(postgres: EmbeddedPostgres) -> AsyncIterator[Proxy]:
+    async with Proxy.before("127.0.0.1", postgres.port) as proxy:
+        yield proxy
+
+
+def through(proxy: Proxy, postgres: EmbeddedPostgres) -> str:
+    return make_conninfo(postgres.url(), port=proxy.port)
+
+
+@pytest.fixture
+async def near(proxy: Proxy, postgres: EmbeddedPostgres) -> AsyncIterator[Connection]:
+    """A connection through the proxy."""
+    connection = await psycopg.AsyncConnection.connect(through(proxy, postgres), autocommit=True)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def witness(postgres: EmbeddedPostgres) -> AsyncIterator[Connection]:
+    """A connection past the proxy."""
+    async with await psycopg.AsyncConnection.connect(postgres.url(), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def table(witness: Connection) -> AsyncIterator[str]:
+    name = f"t_{uuid.uuid4().hex[:8]}"
+    await witness.execute(f"CREATE TABLE {name} (n int)")
+    yield name
+    await witness.execute(f"DROP TABLE {name}")
+
+
+async def count(witness: Connection, table: str) -> int:
+    [[found]] = await (await witness.execute(f"SELECT count(*) FROM {table}")).fetchall()
+    return int(found)
+
+
+async def until(true: Any) -> None:
+    async with asyncio.timeout(30):
+        while not await true():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_healthy_proxy_changes_nothing(near: Connection, table: str) -> None:
+    async with near.transaction():
+        await near.execute(f"INSERT INTO {table} SELECT generate_series(1, 50000)")
+    rows = await (await near.execute(f"SELECT n FROM {table} ORDER BY n")).fetchall()
+    assert [n for [n] in rows] == list(range(1, 50001))
+
+
+async def test_what_a_silent_partition_withheld_arrives_after_the_heal(
+    proxy: Proxy, near: Connection, witness: Connection, table: str
+) -> None:
+    proxy.silence()
+    asked = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
+    await until(lambda: _is(proxy.withheld["to_server"] > 0))
+    assert await count(witness, table) == 0
+    assert not asked.done()
+    proxy.heal()
+    await asked
+    assert await count(witness, table) == 1
+
+
+async def test_silent_to_the_client_only_the_server_still_does_the_work(
+    proxy: Proxy, near: Connection, witness: Connection, table: str
+) -> None:
+    proxy.silence("to_client")
+    asked = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
+    await until(lambda: _is_one(witness, table))
+    await until(lambda: _is(proxy.withheld["to_client"] > 0))
+    assert proxy.withheld["to_server"] == 0
+    assert not asked.done()
+    proxy.heal()
+    await asked
+
+
+async def test_a_new_connection_during_a_silence_gets_no_answer(
+    proxy: Proxy, postgres: EmbeddedPostgres
+) -> None:
+    proxy.silence()
+    opening = asyncio.create_task(psycopg.AsyncConnection.connect(through(proxy, postgres)))
+    await until(lambda: _is(proxy.withheld["to_server"] > 0))
+    assert not opening.done()
+    proxy.heal()
+    await (await opening).close()
+
+
+async def test_a_reset_ends_every_connection_at_once(proxy: Proxy, near: Connection) -> None:
+    assert proxy.reset() == 1
+    with pytest.raises(psycopg.OperationalError):
+        await near.execute("SELECT 1")
+    await until(lambda: _is(proxy.connections == 0))
+
+
+async def test_half_closed_towards_the_server_its_session_ends(
+    proxy: Proxy, near: Connection, witness: Connection
+) -> None:
+    pid = near.info.backend_pid
+    assert proxy.half_close("to_server") == 1
+    await until(lambda: _gone(witness, pid))
+
+
+async def test_a_delay_makes_every_exchange_later(proxy: Proxy, near: Connection) -> None:
+    loop = asyncio.get_running_loop()
+    proxy.delay = 0.3
+    began = loop.time()
+    await near.execute("SELECT 1")
+    assert loop.time() - began >= 0.6, "once on the way there, once on the way back"
+
+
+async def test_a_server_that_is_away_looks_like_one(postgres: EmbeddedPostgres) -> None:
+    async with Proxy.before("127.0.0.1", 1) as proxy:
+        with pytest.raises(psycopg.OperationalError):
+            await psycopg.AsyncConnection.connect(through(proxy, postgres))
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+async def test_cut_after_commit_the_row_is_there_and_the_client_does_not_know(
+    proxy: Proxy, near: Connection, witness: Connection, table: str, prepared: bool
+) -> None:
+    insert = f"INSERT INTO {table} VALUES (%s)"
+    await near.execute(insert, [0], prepare=prepared)
+    cut = proxy.cut_after_commit(f"INTO {table}")
+    await near.execute("SELECT 'something else'")
+    assert not cut.done.is_set()
+    with pytest.raises(psycopg.OperationalError):
+        await near.execute(insert, [1], prepare=prepared)
+    assert cut.done.is_set()
+    assert cut.t_ns > 0
+    assert await count(witness, table) == 2
+
+
+async def test_inside_a_transaction_the_cut_waits_for_its_commit(
+    proxy: Proxy, near: Connection, witness: Connection, table: str
+) -> None:
+    cut = proxy.cut_after_commit(f"INTO {table}")
+
+    async def insert() -> None:
+        async with near.transaction():
+            await near.execute(f"INSERT INTO {table} VALUES (1)")
+            await near.execute(f"SELECT * FROM {table}")
+            assert not cut.done.is_set()
+
+    with pytest.raises(psycopg.OperationalError):
+        await insert()
+    assert cut.done.is_set()
+    assert await count(witness, table) == 1
+
+
+async def test_a_statement_that_failed_is_not_cut(
+    proxy: Proxy, near: Connection, table: str
+) -> None:
+    cut = proxy.cut_after_commit(f"INTO {table}")
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        await near.execute(f"INSERT INTO {table} VALUES ('not a number')")
+    assert not cut.done.is_set()
+    with pytest.raises(psycopg.OperationalError):
+        await near.execute(f"INSERT INTO {table} VALUES (1)")
+    assert cut.done.is_set()
+
+
+async def test_a_pipeline_is_followed_round_by_round(
+    proxy: Proxy, near: Connection, witness: Connection, table: str
+) -> None:
+    cut = proxy.cut_after_commit(f"INTO {table}")
+
+    async def insert() -> None:
+        async with near.pipeline() as pipeline:
+            await near.execute("SELECT 1")
+            await pipeline.sync()
+            await near.execute(f"INSERT INTO {table} VALUES (1)")
+            await pipeline.sync()
+
+    with pytest.raises(psycopg.OperationalError):
+        await insert()
+    assert cut.done.is_set()
+    assert await count(witness, table) == 1
+
+
+async def _is(true: bool) -> bool:
+    return true
+
+
+async def _is_one(witness: Connection, table: str) -> bool:
+    return await count(witness, table) == 1
+
+
+async def _gone(witness: Connection, pid: int) -> bool:
+    found = await witness.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid])
+    return not await found.fetchall()

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from investigation.scripted.evidence import Bucket, Evidence, Group, LogFile
 from investigation.scripted.knowledge import Sign, Topic, sign_of, topic_of, words_of
+from investigation.scripted.messages import phrase_of
 
 RELATED_FILES = 4
 CHANGE_WINDOW = timedelta(hours=2)
@@ -35,18 +36,12 @@ class Trouble:
 
     @property
     def name(self) -> str:
-        return self.sign.name if self.sign else phrase_of(self.first.text)
+        return self.sign.name if self.sign else f"“{phrase_of(self.first.text)}”"
 
     @property
     def pattern(self) -> str:
         """A regular expression that finds these lines again."""
         return self.sign.pattern if self.sign else re.escape(phrase_of(self.first.text))
-
-
-def phrase_of(text: str) -> str:
-    """The most telling piece of a line: its longest stretch without digits."""
-    pieces = re.split(r"[\d\[\]{}()=|]+", text)
-    return max((piece.strip(" -:,.;/_") for piece in pieces), key=len, default="")[:60].strip()
 
 
 def topic(evidence: Evidence) -> Topic:
@@ -193,16 +188,28 @@ def onset(evidence: Evidence) -> str:
 
 
 def changes(evidence: Evidence) -> list[Group]:
-    """Changes in the chosen files up to two hours before the onset, the closest first."""
+    """Changes in any file of the same time, up to two hours before the onset, closest first."""
     began = moment(onset(evidence))
-    chosen = {file.name for file in chosen_files(evidence)}
+    best = next(iter(chosen_files(evidence)), None)
+    same_time = {file.name for file in evidence.files if best and file.overlaps(best)}
     near: list[tuple[timedelta, Group]] = []
     for hits in evidence.searches.get("change", ()):
         for group in hits.groups:
             at = moment(group.time)
-            if hits.file in chosen and began and at and timedelta() <= began - at <= CHANGE_WINDOW:
+            if (
+                hits.file in same_time
+                and began
+                and at
+                and timedelta() <= began - at <= CHANGE_WINDOW
+            ):
                 near.append((began - at, group))
     return [group for _, group in sorted(near, key=lambda pair: (pair[0], pair[1].line))]
+
+
+def earlier(other: Trouble, main: Trouble) -> bool:
+    """True when `other` began well before `main`, so that it does not follow from it."""
+    began, main_began = moment(other.first_time), moment(main.first_time)
+    return bool(began and main_began and main_began - began > BACKGROUND)
 
 
 def causes(evidence: Evidence) -> list[Trouble]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 from investigation.scripted import analysis
@@ -54,10 +55,13 @@ def _finding(title: str, detail: str, citations: list[dict[str, Any]]) -> Findin
 
 
 def _the_trouble(main: Trouble) -> Finding:
-    kinds = "; ".join(f"{said(group.text)} {group.count:,} times" for group in main.groups[:4])
+    kinds = Counter[str]()
+    for group in main.groups:
+        kinds[said(group.text)] += group.count
+    mostly = "; ".join(f"{text} in {lines(count)}" for text, count in kinds.most_common(4))
     return _finding(
         f"{capital(main.name)}: {lines(main.count)} in {main.file}",
-        f"{capital(span(main))}.{meaning(main)} Mostly: {kinds}.",
+        f"{capital(span(main))}.{meaning(main)} Mostly: {mostly}.",
         [cite(group) for group in sorted(main.groups[:3], key=lambda group: group.line)],
     )
 
@@ -98,7 +102,7 @@ def _changes(evidence: Evidence) -> list[Finding]:
 def _reasons(evidence: Evidence, main: Trouble) -> list[Finding]:
     return [
         _finding(
-            f"A reason that the logs give: {cause.name}, {lines(cause.count)} in {cause.file}",
+            f"A possible reason: {cause.name}, {lines(cause.count)} in {cause.file}",
             f"{said(cause.first.text)}, {span(cause)}.{meaning(cause)}",
             [cite(cause.first)],
         )
@@ -122,13 +126,11 @@ def spread(name: str, hits: Hits) -> str:
         return f"All of them name the same {name}: {hits.values[0][0]}."
     if hits.values[0][1] == 1:
         return f"They name {plural(name, hits.distinct)}, each once: no single one stands out."
+    listed = f"They name {plural(name, hits.distinct)}, most often {most(hits)}"
     share = hits.values[0][1] / hits.matches
-    if hits.values[0][1] > 2 * hits.matches / hits.distinct:
-        return (
-            f"They name {plural(name, hits.distinct)}; most often {most(hits)}, "
-            f"so {share:.0%} fall on the first."
-        )
-    return f"They name {plural(name, hits.distinct)}, most often {most(hits)}; none stands out."
+    if hits.distinct > 3 and share > 0.2:
+        return f"{listed}: {share:.0%} fall on the first."
+    return f"{listed}." if hits.distinct <= 3 else f"{listed}; none stands out."
 
 
 def _who_is_affected(evidence: Evidence, main: Trouble) -> list[Finding]:
@@ -144,14 +146,14 @@ def _who_is_affected(evidence: Evidence, main: Trouble) -> list[Finding]:
 
 def _mentioning(evidence: Evidence, main: Trouble, values: list[str]) -> list[dict[str, Any]]:
     """Lines of the trouble that were seen and hold one of the values."""
-    cited = []
+    cited: dict[int, dict[str, Any]] = {}
     for value in values:
         for (file, number), text in evidence.lines.items():
-            about = re.search(main.pattern, text, re.IGNORECASE)
-            if file == main.file and about and re.search(rf"{re.escape(value)}(?!\w)", text):
-                cited.append(claim(file, number, text))
+            about = file == main.file and re.search(main.pattern, text, re.IGNORECASE)
+            if about and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text):
+                cited[number] = claim(file, number, text)
                 break
-    return cited or [cite(main.first)]
+    return list(cited.values()) or [cite(main.first)]
 
 
 def _when_it_is_worst(evidence: Evidence, main: Trouble) -> list[Finding]:
@@ -215,28 +217,31 @@ def _outcome(evidence: Evidence, main: Trouble) -> list[Finding]:
     ]
 
 
-def _other_trouble(evidence: Evidence, main: Trouble) -> list[Finding]:
+def other_troubles(evidence: Evidence, main: Trouble) -> list[Trouble]:
+    """Neither the main trouble nor a reason; what began before the main trouble comes last."""
     told = {main.first, *(cause.first for cause in analysis.causes(evidence)[:3])}
     others = [other for other in analysis.troubles(evidence) if other.first not in told]
+    return sorted(others, key=lambda other: (analysis.earlier(other, main), _is_weak(other)))
+
+
+def _other_trouble(evidence: Evidence, main: Trouble) -> list[Finding]:
     return [
         _finding(
             f"{_kind_of(other, main)}: {other.name}, {lines(other.count)} in {other.file}",
             f"{said(other.first.text)}, {span(other)}.{meaning(other)}",
             [cite(other.first)],
         )
-        for other in others[:4]
+        for other in other_troubles(evidence, main)[:5]
     ]
 
 
+def _is_weak(trouble: Trouble) -> bool:
+    return trouble.sign is not None and trouble.sign.role == "weak"
+
+
 def _kind_of(other: Trouble, main: Trouble) -> str:
-    if other.sign is not None and other.sign.role == "weak":
+    if _is_weak(other):
         return "Alarming words, weak evidence"
-    return "Probably another matter, it began earlier" if _earlier(other, main) else "Also seen"
-
-
-def _earlier(other: Trouble, main: Trouble) -> bool:
-    """True when it began well before the main trouble, which it therefore does not follow from."""
-    began, main_began = (analysis.moment(one.first_time) for one in (other, main))
-    if began is None or main_began is None:
-        return False
-    return main_began - began > analysis.BACKGROUND
+    if analysis.earlier(other, main):
+        return "Probably another matter, it began earlier"
+    return "Also seen"

@@ -48,7 +48,7 @@ SIGNS = (
     Sign(
         "exhausted connection pool",
         "cause",
-        r"pool\W+(?:is |was )?(?:exhausted|timeout)|no (?:free|available|idle) connection"
+        r"pool (?:\S+ )?(?:is |was )?(?:exhausted|timeout)|no (?:free|available|idle) connection"
         r"|too many connections|remaining connection slots|waiting for a connection",
         "all connections of a pool were in use",
         "Compare the pool's size with the number of its users, and with yesterday's.",
@@ -207,6 +207,7 @@ TROUBLE = (
     r"\b(?:WARN|WARNING|ERROR|FATAL|SEVERE|CRITICAL|EMERG|PANIC)\b"
     r"|\b(?:[Ff]ail(?:ed|ure|ing)?|FAILED|[Ee]xception|[Ff]atal|[Dd]enied|[Rr]efused|[Uu]nreachable"
     r"|[Tt]imed out|[Bb]roken|[Cc]rash(?:ed)?|[Ii]nvalid|[Ii]llegal|BREAK-IN)\b|Exception\b"
+    r"|HTTP/[\d.]+\" 5\d\d\b"
 )
 """Lines that say that something is wrong, whatever it is (case matters: `WARN`, not `warn`)."""
 
@@ -269,7 +270,7 @@ TOPICS = (
         outcome=r"job\S* (?:job )?transitioned from \w+ to (?:failed|killed|error)"
         r"|job \S+ (?:failed|was killed)",
         presumed="the job itself failed",
-        entities=(("other side", r"(?:to|[Oo]ld:) ([\w.-]+[/:][\w.:/-]*\d)"),),
+        entities=(("service address", r"(?:to|[Oo]ld:) ([\w.-]+[/:][\w.:/-]*\d)"),),
     ),
     Topic(
         "connections",

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from investigation.scripted.analysis import Trouble
 from investigation.scripted.evidence import Group, Hits
+from investigation.scripted.messages import message_of
 
-_UP_TO_LEVEL = re.compile(r"^.{0,110}?\b(TRACE|DEBUG|INFO|WARN(ING)?|ERROR|FATAL)\b[\s:]*")
-_SYSLOG = re.compile(r"^[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [\w-]+(\[\d+\])?: ")
-_ORIGIN = re.compile(r"^(\[.{0,120}?\] - |(\[[^\]]*\] |[\w.$]+: ?|\w+(\.[\w$]+)+ )*)")
+_SHOWN = 160
 
 
 def said(text: str) -> str:
-    """What a line says, in quotation marks, without its time and place in front."""
-    shown = _ORIGIN.sub("", _SYSLOG.sub("", _UP_TO_LEVEL.sub("", text))).strip() or text.strip()
-    return f"“{shown[:160].strip()}”" if len(shown) <= 160 else f"“{shown[:160].strip()}…”"
+    """What a line says, in quotation marks."""
+    message = message_of(text)
+    return f"“{message}”" if len(message) <= _SHOWN else f"“{message[:_SHOWN].rstrip()}…”"
 
 
 def lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
+
+
+def quoted(name: str) -> str:
+    return name if name.startswith("“") else f"“{name}”"
 
 
 def capital(text: str) -> str:

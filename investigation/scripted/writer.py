@@ -12,13 +12,20 @@ from typing import Any
 from investigation.scripted import analysis
 from investigation.scripted.analysis import Trouble
 from investigation.scripted.evidence import Evidence
-from investigation.scripted.findings import all_findings, also_failed, entities, spread
+from investigation.scripted.findings import (
+    all_findings,
+    also_failed,
+    entities,
+    other_troubles,
+    spread,
+)
 from investigation.scripted.wording import (
     capital,
     duration,
     lines,
     meaning,
     place,
+    quoted,
     said,
     span,
 )
@@ -63,7 +70,7 @@ def _answer(evidence: Evidence, main: Trouble) -> list[str]:
 
 def _what_happened(main: Trouble) -> str:
     return (
-        f"{main.file} has {lines(main.count)} of “{main.name}”, such as {said(main.first.text)}, "
+        f"{main.file} has {lines(main.count)} of {quoted(main.name)}, such as {said(main.first.text)}, "
         f"{span(main)}.{meaning(main)}"
     )
 
@@ -78,33 +85,47 @@ def _presumed(evidence: Evidence, main: Trouble) -> str:
 
 def _why(evidence: Evidence, main: Trouble) -> list[str]:
     parts = []
-    found = analysis.causes(evidence)
-    if found and found[0].first != main.first:
-        cause = found[0]
+    found, near = analysis.causes(evidence), analysis.changes(evidence)
+    others = [cause for cause in found if cause.first != main.first]
+    for word, cause in zip(("A possible reason", "Another"), others, strict=False):
         parts.append(
-            f"The reason that the logs themselves give: {cause.sign.meaning if cause.sign else ''} "
-            f"({said(cause.first.text)}, {place(cause.first)}, {lines(cause.count)})."
+            f"{word} in the logs: {cause.sign.meaning if cause.sign else cause.name} "
+            f"({said(cause.first.text)}, {lines(cause.count)} from {place(cause.first)} on)."
         )
-    if near := analysis.changes(evidence):
+    if near:
         parts.append(
             f"Shortly before, at {near[0].time}, there was a change: {said(near[0].text)} "
             f"({place(near[0])}). Look there first."
         )
     if not found and not near:
         parts.append("No line gives a reason: it must be looked for outside these logs.")
-    return parts
+    return [*parts, _what_followed(evidence, main)]
+
+
+def _what_followed(evidence: Evidence, main: Trouble) -> str:
+    """Other trouble of the same time, in one sentence."""
+    followed = [
+        f"{other.name} ({lines(other.count)} in {other.file})"
+        for other in other_troubles(evidence, main)
+        if not analysis.earlier(other, main) and (other.sign is None or other.sign.role != "weak")
+    ]
+    return f"At the same time there was: {', '.join(followed[:3])}." if followed else ""
 
 
 def _how_long(evidence: Evidence, main: Trouble) -> str:
-    file = next(one for one in analysis.chosen_files(evidence) if one.name == main.file)
+    """When it was worst, and whether it ended."""
+    parts = []
     if found := analysis.burst(evidence, main.file):
         _, peak, step = found
-        worst = f"It is worst in the {duration(step)} from {peak.time} ({lines(peak.count)})."
-    else:
-        worst = ""
-    if file.lines - main.last_line <= file.lines // 100:
-        return f"{worst} It was still going on when the log ends.".strip()
-    return worst
+        parts.append(f"It is worst in the {duration(step)} from {peak.time} ({lines(peak.count)}).")
+    file = next(one for one in analysis.chosen_files(evidence) if one.name == main.file)
+    success = evidence.hits("success", main.file)
+    if success and success.groups[0].line > main.last_line:
+        end = success.groups[0]
+        parts.append(f"It ended: {said(end.text)} at {end.time} ({place(end)}).")
+    elif file.lines - main.last_line <= file.lines // 100:
+        parts.append("It was still going on when the log ends.")
+    return " ".join(parts)
 
 
 def _anyone_in(evidence: Evidence, main: Trouble) -> list[str]:

@@ -23,11 +23,18 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from temporal_version.heartbeat import Pulse
-from temporal_version.messages import StepCall, StepResult, Tries, fence
+from temporal_version.messages import (
+    MESSAGE_LIMIT,
+    PAYLOAD_LIMIT,
+    StepCall,
+    StepResult,
+    Tries,
+    fence,
+)
 from temporal_version.settings import Settings
 from two_workers.apps import App, Call, Effect
 from two_workers.errors import PermanentFailure, RetryLater
@@ -92,6 +99,12 @@ class Attempt:
         adapter = result_adapter(self.step_type)
         result = adapter.validate_python(value)
         cost = self.effect.cost(result) if self.effect.cost else 0
+        size = len(adapter.dump_json(result))
+        if size > PAYLOAD_LIMIT and self.settings.payload_store is None:
+            raise PermanentFailure(
+                f"a result of {size} bytes is over Temporal's limit for one payload; "
+                "return a reference to it, or set TEMPORAL_VERSION_PAYLOAD_STORE"
+            )
         return StepResult(value=adapter.dump_python(result, mode="json"), cost=cost)
 
     async def _run(self, step: Step[Any], call: Call) -> Any:
@@ -141,8 +154,9 @@ class Attempt:
         pulse.tries = pulse.tries.model_copy(update={"excused": pulse.tries.excused + 1})
         pulse.send()
         return ApplicationError(
-            str(error) or "handed over by a worker that stops",
+            str(error)[:MESSAGE_LIMIT] or "handed over by a worker that stops",
             type=type(error).__name__,
+            category=ApplicationErrorCategory.BENIGN,  # no failure in logs and metrics either
             next_retry_delay=max(delay, AT_ONCE),
         )
 
@@ -153,7 +167,7 @@ class Attempt:
         retry = self.effect.retry
         delay = retry.delay(failures) * random.uniform(0.8, 1.2)
         return ApplicationError(
-            str(error),
+            str(error)[:MESSAGE_LIMIT],
             failures,
             type=type(error).__name__,
             non_retryable=isinstance(error, PermanentFailure) or failures >= retry.max_attempts,

@@ -1,4 +1,4 @@
-"""The one place where a Temporal client is made, for engine, worker, tests and Replayer.
+"""The one place where a Temporal client is made: for engine, worker, Replayer and tests.
 
 Address, TLS, API key, namespace and profile come from `temporalio.envconfig` alone, so the dev
 server, a cluster of one's own and Temporal Cloud differ by environment variables.
@@ -6,43 +6,121 @@ server, a cluster of one's own and Temporal Cloud differ by environment variable
 
 from __future__ import annotations
 
-import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 
-from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.converter import DataConverter
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client, Interceptor
 from temporalio.envconfig import ClientConfig
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    PrometheusConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
+from temporalio.service import RPCError, RPCStatusCode
 
+from temporal_version.payloads import data_converter
 from temporal_version.settings import Settings
 from two_workers.errors import BadInput, EngineUnavailable
 
+UNREACHABLE = (
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.UNAUTHENTICATED,
+    RPCStatusCode.PERMISSION_DENIED,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+)
+
 
 async def connect_client(settings: Settings, *, identity: str | None = None) -> Client:
-    """A connected client. Raises `EngineUnavailable` when no server answers."""
+    """A connected client whose namespace exists.
+
+    Raises `BadInput` for a configuration that cannot be read, `EngineUnavailable` when no server
+    answers or it refuses us.
+    """
     try:
         config = ClientConfig.load_client_connect_config(
             override_env_vars=dict(settings.connection)
         )
     except (RuntimeError, ValueError, OSError) as error:
-        raise BadInput(f"Temporal client configuration: {error}") from error
-    address = config.get("target_host") or "localhost:7233"
-    config["target_host"] = address
+        raise BadInput(f"configuration of the Temporal client: {_line(error)}") from error
+    address = config["target_host"] = config.get("target_host") or "localhost:7233"
     try:
-        return await Client.connect(
-            **config, identity=identity, data_converter=data_converter(settings)
+        client = await Client.connect(
+            **config,
+            identity=identity,
+            data_converter=data_converter(settings),
+            interceptors=_interceptors(settings),
+            runtime=_runtime(settings.prometheus if identity else None),
         )
     except RuntimeError as error:
         raise EngineUnavailable(
-            f"no Temporal server answers at {address}: {first_line(error)}; "
+            f"no Temporal server answers at {address}: {_line(error)}; "
             "check TEMPORAL_ADDRESS or the profile"
+        ) from error
+    await _check_namespace(client, address)
+    return client
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turn "the server is away" and "it refuses us" into `EngineUnavailable`."""
+    try:
+        yield
+    except RPCError as error:
+        if error.status not in UNREACHABLE:
+            raise
+        raise EngineUnavailable(
+            f"the Temporal server does not serve us: {error.status.name}: {_line(error)}"
         ) from error
 
 
-def data_converter(settings: Settings) -> DataConverter:
-    """Pydantic as the codec."""
-    return dataclasses.replace(pydantic_data_converter)
+async def _check_namespace(client: Client, address: str) -> None:
+    try:
+        with reachable():
+            await client.workflow_service.describe_namespace(
+                DescribeNamespaceRequest(namespace=client.namespace)
+            )
+    except RPCError as error:
+        raise EngineUnavailable(
+            f"the Temporal server at {address} has no usable namespace {client.namespace!r}: "
+            f"{_line(error)}; check TEMPORAL_NAMESPACE"
+        ) from error
 
 
-def first_line(error: BaseException) -> str:
-    """An error as one line."""
+@cache
+def _runtime(prometheus: str | None) -> Runtime:
+    """One for each process: it owns threads, and serves the metrics of all its workers.
+
+    The SDK's own default writes its warnings to stdout, where a report or a result may be going.
+    """
+    logger = logging.getLogger("temporalio.core")
+    return Runtime(
+        telemetry=TelemetryConfig(
+            logging=LoggingConfig(
+                filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+                forwarding=LogForwardingConfig(logger, append_target_to_name=False),
+            ),
+            metrics=PrometheusConfig(bind_address=prometheus) if prometheus else None,
+        )
+    )
+
+
+def _interceptors(settings: Settings) -> Sequence[Interceptor]:
+    if not settings.otel:
+        return []
+    try:
+        from temporalio.contrib.opentelemetry import TracingInterceptor
+    except ModuleNotFoundError as error:
+        raise BadInput("tracing needs: pip install 'two-workers[telemetry]'") from error
+    return [TracingInterceptor()]
+
+
+def _line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]

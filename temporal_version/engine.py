@@ -38,10 +38,18 @@ from temporalio.exceptions import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from temporal_version import views
+from temporal_version.client import reachable
 from temporal_version.limits import gate_in_force, read_limits, replace_limits
 from temporal_version.messages import COST, KIND, RUN_TYPE, STATE, TENANT, RunInput, Signal
 from temporal_version.settings import Settings
-from two_workers.errors import RunCancelled, RunClosed, RunConflict, RunFailed, RunNotFound
+from two_workers.errors import (
+    BadInput,
+    RunCancelled,
+    RunClosed,
+    RunConflict,
+    RunFailed,
+    RunNotFound,
+)
 from two_workers.protocol import Limits, Run, RunState, RunView, StepRecord
 
 
@@ -56,6 +64,11 @@ class TemporalEngine:
 
     async def start(self, run: Run) -> RunView:
         """Start a run. Raises `RunConflict`."""
+        with reachable():
+            await self._start(run)
+        return await self.get(run.run_id)
+
+    async def _start(self, run: Run) -> None:
         digest = _digest(run)
         gate = self._settings.gate if await gate_in_force(self.client, self._settings) else None
         try:
@@ -88,7 +101,10 @@ class TemporalEngine:
             existing = await self._handle(run.run_id).describe()
             if await existing.memo_value("digest", default=None) != digest:
                 raise RunConflict(run.run_id) from None
-        return await self.get(run.run_id)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.INVALID_ARGUMENT:
+                raise
+            raise BadInput(f"run {run.run_id!r}: the server refuses it: {error}") from error
 
     async def get(self, run_id: str) -> RunView:
         """One run, from the server's own state. Raises `RunNotFound`."""
@@ -111,8 +127,9 @@ class TemporalEngine:
     ) -> Sequence[RunView]:
         """Runs, newest first, from visibility: it lags behind `get` by up to a second or so."""
         query = views.query(state, tenant, kind, RUN_TYPE)
-        listed = self.client.list_workflows(query, limit=limit)
-        found = [views.from_list(execution) async for execution in listed]
+        with reachable():
+            listed = self.client.list_workflows(query, limit=limit)
+            found = [views.from_list(execution) async for execution in listed]
         return sorted(found, key=lambda view: view.created_at, reverse=True)
 
     async def signal(self, run_id: str, name: str, payload: JsonValue, *, signal_id: str) -> None:
@@ -145,8 +162,9 @@ class TemporalEngine:
         await self._describe(run_id)
         try:
             async with asyncio.timeout(timeout):
-                value: JsonValue = await self._handle(run_id).result()
-                return value
+                with reachable():
+                    value: JsonValue = await self._handle(run_id).result()
+                    return value
         except WorkflowFailureError as error:
             if isinstance(error.cause, CancelledError | TerminatedError):
                 raise RunCancelled(run_id) from error
@@ -159,18 +177,21 @@ class TemporalEngine:
 
     async def limits(self) -> Limits:
         """The limits in force."""
-        return await read_limits(self.client, self._settings)
+        with reachable():
+            return await read_limits(self.client, self._settings)
 
     async def set_limits(self, limits: Limits) -> None:
         """Replace the limits."""
-        await replace_limits(self.client, self._settings, limits)
+        with reachable():
+            await replace_limits(self.client, self._settings, limits)
 
     def _handle(self, run_id: str) -> WorkflowHandle[object, JsonValue]:
         return self.client.get_workflow_handle(run_id)
 
     async def _describe(self, run_id: str) -> WorkflowExecutionDescription:
         try:
-            found = await self._handle(run_id).describe()
+            with reachable():
+                found = await self._handle(run_id).describe()
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise RunNotFound(run_id) from None

@@ -74,6 +74,8 @@ class PermitGate:
         """A run asks. Asking again for a permit it holds repeats the answer."""
         if permit.permit_id in self.holders:
             self._start_telling(permit)
+        elif permit.held:
+            self.holders[permit.permit_id] = permit
         else:
             self.waiting.setdefault(permit.permit_id, permit)
 

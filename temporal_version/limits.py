@@ -12,7 +12,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from temporal_version.messages import GATE_TYPE, GateState
+from temporal_version.messages import GATE_TYPE, RUN_TYPE, GateState
 from temporal_version.settings import Settings
 from two_workers.protocol import Limits
 
@@ -54,7 +54,8 @@ async def read_limits(client: Client, settings: Settings) -> Limits:
 
 async def replace_limits(client: Client, settings: Settings, limits: Limits) -> None:
     """Tell the gate, and open it if there is none. No limits and no gate: nothing to do."""
-    if limits == Limits() and not await gate_in_force(client, settings):
+    in_force = await gate_in_force(client, settings)
+    if limits == Limits() and not in_force:
         return
     await client.start_workflow(
         GATE_TYPE,
@@ -65,3 +66,22 @@ async def replace_limits(client: Client, settings: Settings, limits: Limits) -> 
         start_signal="set_limits",
         start_signal_args=[limits],
     )
+    if not in_force:
+        await _tell_open_runs(client, settings)
+
+
+async def _tell_open_runs(client: Client, settings: Settings) -> None:
+    """Runs that began without limits count from now on, and ask before their next call of a pool.
+
+    They are found through visibility: one that is being started in this very second may be missed
+    and then runs outside of the limits until its end.
+    """
+    query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
+    async for found in client.list_workflows(query):
+        if not found.task_queue.startswith(settings.queue("")):
+            continue
+        try:
+            await client.get_workflow_handle(found.id).signal("limits_now", settings.gate)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:  # it has just ended
+                raise

@@ -18,6 +18,11 @@ RUN_TYPE = "AgentRun"
 GATE_TYPE = "PermitGate"
 CLOSED_OWNERS = "closed_owners"
 
+PAYLOAD_LIMIT = 1_900_000
+"""Bytes of JSON that fit one payload: the server's 2 MB, less what a cipher and base64 add."""
+MESSAGE_LIMIT = 4_000
+"""Characters of an error's message that are kept: history is no place for a whole reply."""
+
 TENANT = SearchAttributeKey.for_keyword("TwoWorkersTenant")
 KIND = SearchAttributeKey.for_keyword("TwoWorkersKind")
 STATE = SearchAttributeKey.for_keyword("TwoWorkersState")
@@ -103,11 +108,15 @@ class Tries(_Message):
 
 
 class Permit(_Message):
-    """A request to the gate: all `resources` at once, for the run `owner`."""
+    """A request to the gate: all `resources` at once, for the run `owner`.
+
+    `held`: the owner was active before there were limits. It counts, and cannot be refused.
+    """
 
     permit_id: str
     owner: str
     resources: tuple[str, ...]
+    held: bool = False
 
 
 class GateState(_Message):

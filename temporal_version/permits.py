@@ -6,7 +6,7 @@ A run that was started while no limits were in force has no gate and sends nothi
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from temporalio import workflow
@@ -22,41 +22,56 @@ ASK_AGAIN = timedelta(seconds=60)
 class Permits:
     """The permits of one run."""
 
-    def __init__(self, gate: str | None, *, admitted: bool) -> None:
+    def __init__(self, gate: str | None, tenant: str, *, admitted: bool) -> None:
         self.granted: set[str] = set()
         self.admitted = admitted
         self._gate = gate
-
-    def active(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        """Be one of the active runs, and one of the tenant's."""
-        return self._hold("run", "active", f"tenant:{tenant}")
-
-    def pool(self, pool: str | None, key: str) -> AbstractAsyncContextManager[None]:
-        """Make one of the pool's calls, if the effect belongs to one."""
-        return self._hold(key, f"pool:{pool}") if pool else nullcontext()
+        self._tenant = tenant
 
     @asynccontextmanager
-    async def _hold(self, name: str, *resources: str) -> AsyncIterator[None]:
-        if self._gate is None:
-            yield
-            return
-        run_id = workflow.info().workflow_id
-        permit = Permit(permit_id=f"{run_id}/{name}", owner=run_id, resources=resources)
-        keep = False
+    async def active(self) -> AsyncIterator[None]:
+        """Be one of the active runs, and one of the tenant's."""
+        permit = self._active_permit()
         try:
-            if not (name == "run" and self.admitted):
+            if not self.admitted:
                 await self._acquire(permit)
-            self.admitted = True
+                self.admitted = True
             yield
         except workflow.ContinueAsNewError:
-            keep = True  # the gate knows holders by workflow id, so the next run still holds it
+            raise  # the gate knows holders by workflow id: the next run still holds it
+        except BaseException:
+            await self._release(permit)
             raise
+        await self._release(permit)
+
+    @asynccontextmanager
+    async def pool(self, pool: str | None, key: str) -> AsyncIterator[None]:
+        """Make one of the pool's calls, if the effect belongs to one."""
+        if pool is None:
+            yield
+            return
+        permit = self._permit(key, f"pool:{pool}")
+        try:
+            await self._acquire(permit)
+            yield
         finally:
-            if not keep:
-                await self._send("release", permit.permit_id)
+            await self._release(permit)
+
+    async def join(self, gate: str) -> None:
+        """Limits came into force. An active run counts from now on; it is not stopped."""
+        self._gate = gate
+        if self.admitted:
+            await self._send("acquire", self._active_permit(held=True))
+
+    def _active_permit(self, *, held: bool = False) -> Permit:
+        return self._permit("run", "active", f"tenant:{self._tenant}", held=held)
+
+    def _permit(self, name: str, *resources: str, held: bool = False) -> Permit:
+        run_id = workflow.info().workflow_id
+        return Permit(permit_id=f"{run_id}/{name}", owner=run_id, resources=resources, held=held)
 
     async def _acquire(self, permit: Permit) -> None:
-        while permit.permit_id not in self.granted:
+        while self._gate is not None and permit.permit_id not in self.granted:
             if not await self._send("acquire", permit):
                 return  # no gate, so no limits
             try:
@@ -65,6 +80,10 @@ class Permits:
                 )
             except TimeoutError:
                 continue
+
+    async def _release(self, permit: Permit) -> None:
+        if self._gate is not None:
+            await self._send("release", permit.permit_id)
 
     async def _send(self, name: str, argument: Permit | str) -> bool:
         """Signal the gate. False if there is none (any more)."""

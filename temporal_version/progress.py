@@ -69,7 +69,7 @@ class Progress:
         self.run = run
         self.app = registered(run.kind)
         self.inbox = Inbox(run.carried)
-        self.permits = Permits(run.gate, admitted=run.carried.admitted)
+        self.permits = Permits(run.gate, run.tenant, admitted=run.carried.admitted)
         self.cost = run.carried.cost
         self.batch = 0
         self.by_reference: dict[str, JsonValue] = {}

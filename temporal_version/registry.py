@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +51,7 @@ class Registered:
 
 
 _apps: dict[str, Registered] = {}
+_checking: list[str] = []
 
 
 def register(app: App, settings: Settings) -> Registered:
@@ -60,6 +62,28 @@ def register(app: App, settings: Settings) -> Registered:
         raise BadInput(f"app {app.kind!r} has two step types of the same kind: {sorted(effects)}")
     _apps[app.kind] = Registered(app, settings, effects)
     return _apps[app.kind]
+
+
+@contextmanager
+def checked(app: App) -> Iterator[None]:
+    """While the body makes a worker, the sandbox imports the app's agent. Raises `BadInput`."""
+    _checking.append(app.kind)
+    try:
+        yield
+    except RuntimeError as error:
+        cause = error.__cause__ or error
+        raise BadInput(
+            f"app {app.kind!r}: the workflow sandbox refuses the agent's module "
+            f"{app.agent.__module__}: {type(cause).__name__}: {cause}"
+        ) from error
+    finally:
+        _checking.remove(app.kind)
+
+
+def preload() -> None:
+    """Import the agents that are being checked. Called where the sandbox imports the workflow."""
+    for kind in _checking:
+        _apps[kind].load()
 
 
 def registered(kind: str) -> Registered:

@@ -101,7 +101,7 @@ class Settings(BaseModel):
     """A directory that all workers share: payloads above `reference_above` bytes lie there."""
     codec_key: SecretStr | None = None
     """Encrypt every payload with this key (base64 of 32 bytes) before it leaves the process."""
-    deployment: str | None = None
+    deployment: str | None = Field(default=None, pattern=r"^[^:]+:[^:]+$")
     """`name:build` switches Worker Versioning on: runs stay with the build that began them."""
     prometheus: str | None = None
     """`host:port` at which a worker serves the SDK's metrics."""

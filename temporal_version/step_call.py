@@ -14,7 +14,8 @@ from temporalio.workflow import ActivityCancellationType
 from temporal_version.progress import Progress
 
 with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import StepCall, StepResult
+    from temporal_version.messages import PAYLOAD_LIMIT, StepCall, StepResult
+    from two_workers.errors import AgentError
     from two_workers.steps import (
         Failed,
         Sleep,
@@ -56,7 +57,13 @@ def _start(progress: Progress, key: str, step: Step[Any]) -> workflow.ActivityHa
     effect, settings = progress.app.effect(step), progress.app.settings
     run_id = workflow.info().workflow_id
     call = StepCall(key=f"{run_id}/{key}", step=step.model_dump(mode="json"))
-    if len(step.model_dump_json()) > settings.reference_above:
+    size = len(step.model_dump_json())
+    if size > PAYLOAD_LIMIT and settings.payload_store is None:
+        raise AgentError(
+            f"step {step.kind} of {size} bytes is over Temporal's limit for one payload; "
+            "shorten it, or set TEMPORAL_VERSION_PAYLOAD_STORE"
+        )
+    if size > settings.reference_above:
         # A transcript as the argument of each call makes history quadratic. The workflow has it
         # already, and after a replay it has it again: the activity asks (query `step`).
         progress.by_reference[call.key] = call.step

@@ -18,8 +18,9 @@ from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import Worker
+from temporalio.worker import Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import SandboxImportNotificationPolicy
 
@@ -27,7 +28,7 @@ from temporal_version.activities import activities
 from temporal_version.client import connect_client
 from temporal_version.gate import PermitGate
 from temporal_version.messages import CLOSED_OWNERS
-from temporal_version.registry import passthrough_modules, register
+from temporal_version.registry import checked, passthrough_modules, register
 from temporal_version.settings import Settings
 from temporal_version.workflow import AgentRun
 from two_workers.apps import App
@@ -50,7 +51,8 @@ class TemporalWorker:
             workers = [self._gate_worker(client)]
             for app in self._apps:
                 opened = await resources.enter_async_context(app.resources())
-                workers.append(self._app_worker(client, app, opened))
+                with checked(app):
+                    workers.append(self._app_worker(client, app, opened))
             await _run_until(stop, workers)
 
     def _app_worker(self, client: Client, app: App, resources: Any) -> Worker:
@@ -67,6 +69,7 @@ class TemporalWorker:
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.sticky_timeout),
             disable_eager_activity_execution=not settings.eager_activities,
             # The SDK sends at most every 0.8 of the heartbeat timeout, or this, if it is shorter.
+            deployment_config=_deployment(settings),
             max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_throttle or 60),
         )
 
@@ -87,6 +90,18 @@ def sandbox(apps: Sequence[App]) -> SandboxedWorkflowRunner:
     return SandboxedWorkflowRunner(
         # An agent is imported when its run begins, on purpose: no warning about that.
         restrictions.with_import_notification_policy(SandboxImportNotificationPolicy.SILENT)
+    )
+
+
+def _deployment(settings: Settings) -> WorkerDeploymentConfig | None:
+    """Worker Versioning: a run stays with the build that began it, so nothing has to be patched."""
+    if settings.deployment is None:
+        return None
+    name, _, build = settings.deployment.rpartition(":")
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(deployment_name=name, build_id=build),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.PINNED,
     )
 
 

@@ -30,8 +30,8 @@ from temporal_version.progress import Progress, stop_if_cancelled
 from temporal_version.step_call import perform
 
 with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import RUN_TYPE, RunInput, Signal
-    from temporal_version.registry import registered
+    from temporal_version.messages import MESSAGE_LIMIT, RUN_TYPE, RunInput, Signal
+    from temporal_version.registry import preload, registered
     from two_workers.errors import ReplayMismatch
     from two_workers.steps import Done, Failed, Plan, Step, Succeeded, advance
 
@@ -49,13 +49,14 @@ class AgentRun:
         """Drive the agent to its end and return its result as JSON."""
         app = registered(run.kind).load()
         try:
-            async with self.progress.permits.active(run.tenant):
+            async with self.progress.permits.active():
                 return app.dump_result(await self._drive(app.plan(run.payload)))
         except ReplayMismatch:
             raise  # fails this task only: the run waits for the code that fits
         except Exception as error:
             stop_if_cancelled()
-            raise ApplicationError(str(error), type=type(error).__name__) from error
+            failure = ApplicationError(str(error)[:MESSAGE_LIMIT], type=type(error).__name__)
+            raise failure.with_traceback(error.__traceback__) from None
 
     async def _drive(self, plan: Plan) -> Any:
         try:
@@ -96,7 +97,17 @@ class AgentRun:
         """The gate granted a permit."""
         self.progress.permits.granted.add(permit_id)
 
+    @workflow.signal(name="limits_now")
+    async def limits_now(self, gate: str) -> None:
+        """Limits came into force while the run was active."""
+        await self.progress.permits.join(gate)
+
     @workflow.query(name="step")
     def step(self, key: str) -> JsonValue:
         """A step in flight that was too large for history: its activity asks for it here."""
         return self.progress.by_reference[key]
+
+
+# While a worker is being made, this imports its agents: one that the sandbox refuses stops the
+# worker at once, instead of every run that the worker would get.
+preload()

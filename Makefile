@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install compare test check clean
+.PHONY: help install compare test check bench clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -19,6 +19,9 @@ check: install   ## lint, format, types, direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+bench: .venv/bench ## measure beside the Python peers (under 10 minutes; ARGS=--quick: under 2)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
 install: .venv/installed ## create .venv with the pinned versions
 
 .venv/installed: requirements.lock pyproject.toml scripts/preflight.sh
@@ -28,6 +31,11 @@ install: .venv/installed ## create .venv with the pinned versions
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock || exit 2; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || exit 2; \
 	touch $@; echo "installed"
+
+.venv/bench: .venv/installed requirements-bench.lock
+	@echo "installing the peers into .venv ..."; \
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -r requirements-bench.lock || exit 2; \
+	touch $@
 
 clean:           ## remove .venv, results and caches
 	rm -rf .venv results .pytest_cache .mypy_cache .ruff_cache .hypothesis

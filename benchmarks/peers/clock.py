@@ -1,0 +1,82 @@
+"""The clock of a throughput measurement: from the first handler's start until the database is done.
+
+The start of a process, the connection and the filling of the queue are outside of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString
+
+import psycopg
+
+from benchmarks.timing import FirstStart, Timing
+
+LOOK_EVERY = 0.01  # seconds between two looks at the database
+PATIENCE = 120.0  # seconds after which a measurement is given up
+
+
+async def until_done(
+    url: str,
+    is_done: LiteralString,
+    start: FirstStart,
+    count: int,
+    worker: Coroutine[Any, Any, Any],
+) -> Timing:
+    """Let `worker` work until the query `is_done` says true, then end it.
+
+    Raises `TimeoutError` after two minutes, and whatever the worker raises if it ends early.
+    """
+    working = asyncio.ensure_future(worker)
+    try:
+        async with asyncio.timeout(PATIENCE), connected(url) as conn:
+            while not await _answer(conn, is_done):
+                if working.done():
+                    working.result()
+                    raise RuntimeError("the worker ended before its work did")
+                await asyncio.sleep(LOOK_EVERY)
+            end = time.perf_counter()
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    if start.at is None:
+        raise RuntimeError("the database says done, but no handler ever began")
+    return Timing(count, end - start.at)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """An autocommit connection."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as conn:
+        yield conn
+
+
+async def _answer(conn: psycopg.AsyncConnection[Any], query: LiteralString) -> bool:
+    row = await (await conn.execute(query)).fetchone()
+    return bool(row and row[0])
+
+
+async def by_clients(clients: int, count: int, one: Callable[[int], Awaitable[Any]]) -> Timing:
+    """`count` calls of `one`, by so many concurrent clients; each waits for its own reply."""
+    numbers = iter(range(count))
+
+    async def client() -> None:
+        for number in numbers:
+            await one(number)
+
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(client())
+    return Timing(count, time.perf_counter() - began)
+
+
+async def in_bulk(size: int, count: int, many: Callable[[range], Awaitable[Any]]) -> Timing:
+    """`count` units in calls of `size` at a time, one after the other."""
+    began = time.perf_counter()
+    for first in range(0, count, size):
+        await many(range(first, min(first + size, count)))
+    return Timing(count, time.perf_counter() - began)

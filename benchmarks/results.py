@@ -1,0 +1,62 @@
+"""What a benchmark found: the records behind the table, the JSON and the plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Record(BaseModel):
+    """Frozen, and strict about its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(Record):
+    """A figure and its 95 % interval; `low` and `high` are None when `n` carries none."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class Finding(Record):
+    """One row of the table: what was measured, and whether its target was reached.
+
+    `target` is in words; `reached` is None when the row has no target, or `found` is missing;
+    `note` says what a reader needs to judge the figure, or why there is none.
+    """
+
+    row: str
+    measure: str
+    found: Estimate | None
+    unit: str
+    target: str
+    reached: bool | None
+    note: str
+
+
+class Rounds(Record):
+    """Rates of one contest, by contender, one per round."""
+
+    contest: str
+    unit: str
+    rates: Mapping[str, Sequence[float]]
+
+
+class Report(Record):
+    """A whole benchmark."""
+
+    utc: str
+    quick: bool
+    seconds: float
+    machine: Mapping[str, str]
+    server: Mapping[str, str]
+    versions: Mapping[str, str]
+    settings: Mapping[str, str]
+    findings: Sequence[Finding]
+    rounds: Sequence[Rounds]
+    samples: Mapping[str, Sequence[float]]
+    growth: Mapping[str, Sequence[tuple[float, float]]]

@@ -1,0 +1,156 @@
+"""Connections: how they are opened, bounded in time, and retried.
+
+- Every statement is its own transaction (autocommit), so a worker that is paused between two
+  statements holds no lock. The few transactions are bounded by `transaction_timeout` on the server.
+- Limits are set by SET after connecting, not as startup parameters, which poolers refuse.
+- No prepared statements: behind a pooler in transaction mode they land on another backend.
+- A half-open connection never answers. TCP keepalives find a dead peer; `query_timeout` on the
+  client finds a peer that acknowledges and stays silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from hand_rolled.settings import Settings
+from two_workers.errors import EngineUnavailable
+
+T = TypeVar("T")
+Row = DictRow
+Connection = psycopg.AsyncConnection[DictRow]
+
+BOUNDS = """
+SELECT set_config('statement_timeout', %(statement)s, false),
+       set_config('lock_timeout', %(statement)s, false),
+       set_config('idle_in_transaction_session_timeout', %(statement)s, false),
+       CASE WHEN current_setting('server_version_num')::int >= 170000
+            THEN set_config('transaction_timeout', %(statement)s, false) END
+"""
+
+# Worth another try: the connection or the server went away, or we lost a deadlock.
+TRANSIENT = (
+    errors.OperationalError,  # includes AdminShutdown, CannotConnectNow, QueryCanceled
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.InterfaceError,
+    PoolTimeout,
+    TimeoutError,
+)
+
+
+def connect_arguments(settings: Settings, *, application: str) -> dict[str, Any]:
+    """Keyword arguments for every connection of this engine."""
+    return {
+        "autocommit": True,
+        "row_factory": dict_row,
+        "prepare_threshold": None,
+        "connect_timeout": max(2, round(settings.connect_timeout)),
+        "application_name": f"two-workers {application}"[:63],
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(settings.query_timeout * 1000),
+    }
+
+
+async def open_connection(settings: Settings, *, application: str) -> Connection:
+    """One connection outside the pool. Raises `EngineUnavailable`."""
+    try:
+        async with asyncio.timeout(settings.connect_timeout):
+            return await psycopg.AsyncConnection.connect(
+                settings.database_url, **connect_arguments(settings, application=application)
+            )
+    except (psycopg.Error, TimeoutError, OSError) as error:
+        raise unavailable(error) from error
+
+
+def unavailable(error: BaseException) -> EngineUnavailable:
+    """The one line that a person sees when the database does not answer."""
+    found = str(error).strip().splitlines()[-1:] or ["no answer in time"]
+    return EngineUnavailable(
+        f"PostgreSQL at DATABASE_URL cannot be used: {found[0]}; "
+        "check the address, and that the server runs and accepts it"
+    )
+
+
+class Database:
+    """A pool of connections that runs one statement at a time, each its own transaction."""
+
+    def __init__(self, settings: Settings, *, application: str) -> None:
+        self.settings = settings
+        self._bounds = {"statement": f"{max(1, int(settings.query_timeout * 1000))}ms"}
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            settings.database_url,
+            kwargs=connect_arguments(settings, application=application),
+            min_size=1,
+            max_size=settings.pool_size,
+            timeout=settings.query_timeout,
+            configure=self._configure,
+            reconnect_timeout=5.0,
+            open=False,
+        )
+
+    async def _configure(self, connection: Connection) -> None:
+        await connection.execute(BOUNDS, self._bounds)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Database]:
+        """Connect and keep the pool open. Raises `EngineUnavailable` if nobody answers."""
+        probe = await open_connection(self.settings, application="probe")
+        await probe.close()
+        await self._pool.open()
+        try:
+            yield self
+        finally:
+            await self._pool.close()
+
+    async def fetch(self, statement: LiteralString, /, **parameters: Any) -> list[Row]:
+        """Run one statement and return its rows. A transient error reaches the caller."""
+        async with (
+            asyncio.timeout(self.settings.query_timeout * 2),
+            self._pool.connection() as connection,
+        ):
+            cursor = await connection.execute(statement, parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def fetch_one(self, statement: LiteralString, /, **parameters: Any) -> Row | None:
+        """The first row, or None."""
+        rows = await self.fetch(statement, **parameters)
+        return rows[0] if rows else None
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Several statements as one. Bounded by `query_timeout` on the server and here."""
+        async with (
+            asyncio.timeout(self.settings.query_timeout * 2),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            yield connection
+
+
+async def persistently(
+    attempt: Callable[[], Awaitable[T]], *, until: Callable[[], float] = lambda: 30.0
+) -> T:
+    """Repeat `attempt` over transient errors, with back-off, while `until()` seconds remain.
+
+    Only for statements that are safe to repeat after a commit whose answer was lost.
+    """
+    delay = 0.02
+    while True:
+        try:
+            return await attempt()
+        except TRANSIENT:
+            if until() <= delay:
+                raise
+        await asyncio.sleep(delay * random.uniform(0.5, 1.5))
+        delay = min(1.0, delay * 2)

@@ -1,0 +1,179 @@
+"""The client: start, look, signal, cancel. Every request is durable before it returns."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from pydantic import JsonValue
+
+from hand_rolled import lifecycle, views
+from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
+from hand_rolled.journal import as_json, as_text
+from hand_rolled.limits import read_limits, write_limits
+from hand_rolled.notify import Bell
+from hand_rolled.settings import Settings
+from two_workers.errors import (
+    RunCancelled,
+    RunClosed,
+    RunConflict,
+    RunFailed,
+    RunNotFound,
+)
+from two_workers.protocol import Limits, Run, RunState, RunView, StepRecord
+
+
+class HandRolledEngine:
+    """Implements `two_workers.Engine`, and more that only a table can do."""
+
+    name = "hand_rolled"
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._bell = Bell(database)
+
+    async def start(self, run: Run, *, conn: psycopg.AsyncConnection[Any] | None = None) -> RunView:
+        """Start a run; with `conn`, as part of the caller's transaction: both happen or neither.
+
+        Raises `RunConflict` if the id is taken by other content.
+        """
+        values = {
+            "run_id": run.run_id,
+            "kind": run.kind,
+            "tenant": run.tenant,
+            "priority": run.priority,
+            "payload": as_json(run.payload),
+            "budget": run.budget,
+            "digest": digest_of(run),
+        }
+        if conn is None:
+            await self._fetch(lifecycle.ENQUEUE, **values)
+            [row] = await self._fetch(views.GET_RUN, run_id=run.run_id)
+            self._bell.ring_for_work()
+        else:
+            async with conn.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(lifecycle.ENQUEUE, values)
+                await cursor.execute(views.GET_RUN, {"run_id": run.run_id})
+                [row] = await cursor.fetchall()
+        if row["digest"] != values["digest"]:
+            raise RunConflict(run.run_id)
+        return views.run_view(row)
+
+    async def get(self, run_id: str) -> RunView:
+        """One run. Raises `RunNotFound`."""
+        return views.run_view(await self._one(views.GET_RUN, run_id=run_id))
+
+    async def list_runs(
+        self,
+        *,
+        state: RunState | None = None,
+        tenant: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[RunView]:
+        """Runs, newest first."""
+        rows = await self._fetch(
+            views.LIST_RUNS,
+            state=None if state is None else state.value,
+            tenant=tenant,
+            kind=kind,
+            limit=limit,
+        )
+        return [views.run_view(row) for row in rows]
+
+    async def signal(self, run_id: str, name: str, payload: JsonValue, *, signal_id: str) -> None:
+        """Deliver a signal once per `signal_id`, in order. Raises `RunNotFound`, `RunClosed`."""
+        found = await self._one(
+            lifecycle.SIGNAL,
+            run_id=run_id,
+            name=name,
+            payload=as_json(payload),
+            signal_id=signal_id,
+        )
+        if not found["new"] and not found["known"] and RunState(found["status"]).is_final:
+            raise RunClosed(run_id, found["status"])
+        self._bell.ring_for_work()
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> RunView:
+        """Request cancellation, durably; an owner hears of it at once. Raises `RunNotFound`."""
+        rows = await self._fetch(lifecycle.CANCEL, run_id=run_id, reason=as_text(reason))
+        if rows and rows[0]["status"] == RunState.RUNNING:
+            await self._bell.ring_for_cancel(run_id)
+        return await self.get(run_id)
+
+    async def result(self, run_id: str, *, timeout: float) -> JsonValue:
+        """Wait up to `timeout` seconds for the end and return the agent's result.
+
+        Raises `RunFailed`, `RunCancelled`, `RunNotFound`, builtin `TimeoutError`.
+        """
+        pause = 0.02
+        async with asyncio.timeout(timeout):
+            while not RunState(
+                (found := await self._one(views.GET_END, run_id=run_id))["status"]
+            ).is_final:
+                await asyncio.sleep(pause)
+                pause = min(0.25, pause * 1.5)
+        match RunState(found["status"]):
+            case RunState.FAILED:
+                raise RunFailed(run_id, found["failure"])
+            case RunState.CANCELLED:
+                raise RunCancelled(run_id)
+            case _:
+                value: JsonValue = found["result"]
+                return value
+
+    async def steps(self, run_id: str) -> Sequence[StepRecord]:
+        """The recorded steps in the order of their keys. Raises `RunNotFound`."""
+        await self._one(views.GET_END, run_id=run_id)
+        rows = await self._fetch(views.LIST_STEPS, run_id=run_id)
+        return [views.step_record(run_id, row) for row in rows]
+
+    async def limits(self) -> Limits:
+        """The limits in force."""
+        return await persistently(lambda: read_limits(self.database))
+
+    async def set_limits(self, limits: Limits) -> None:
+        """Replace the limits, for all workers, from now on."""
+        await persistently(lambda: write_limits(self.database, limits))
+        self._bell.ring_for_work()
+
+    async def close(self) -> None:
+        """Ring what is still to be rung."""
+        await self._bell.close()
+
+    async def _fetch(self, statement: Any, **values: Any) -> list[Row]:
+        """All client statements are safe to repeat."""
+        try:
+            return await persistently(lambda: self.database.fetch(statement, **values))
+        except TRANSIENT as error:
+            raise unavailable(error) from error
+
+    async def _one(self, statement: Any, *, run_id: str, **values: Any) -> Row:
+        rows = await self._fetch(statement, run_id=run_id, **values)
+        if not rows:
+            raise RunNotFound(run_id)
+        return rows[0]
+
+
+def digest_of(run: Run) -> str:
+    """What makes a run the same run: everything but its id and its priority."""
+    content = run.model_dump(mode="json", exclude={"run_id", "priority"})
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[HandRolledEngine]:
+    """A client. Raises `EngineUnavailable` on entering if nobody answers or nothing is migrated."""
+    async with Database(settings, application="client").opened() as database:
+        engine = HandRolledEngine(database)
+        try:
+            yield engine
+        finally:
+            await engine.close()

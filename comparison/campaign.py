@@ -1,0 +1,174 @@
+"""One arm, from its server's start to its last run's end.
+
+    cancel two runs before any worker lives → start the workers → the fault-free twin →
+    faults and cancellations under a steady load → heal → every run ends → collect the evidence
+
+The load is closed: as one investigation ends the next is started, so that there is always work in
+flight for a fault to land on. The twin runs the same questions on the same workers beforehand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from comparison.arms import Arm
+from comparison.evidence import Cancellation, FaultRecord
+from comparison.faults import Injector
+from comparison.ledger import Ledger
+from comparison.plan import Plan, PlannedFault, stream
+from comparison.runs import Runs
+from comparison.workers import Workers
+from comparison.world.client import WorldClient
+
+PATIENCE = 15.0
+"""Seconds beyond the predicted takeover before a run counts as not taken over."""
+CONVERGENCE = 40.0
+"""Seconds after the last heal in which every run must have ended."""
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Campaign:
+    """What is going on in one arm, and what has been noted so far."""
+
+    arm: Arm
+    plan: Plan
+    world: WorldClient
+    workers: Workers
+    runs: Runs
+    say: Say
+    faults: list[FaultRecord] = field(default_factory=list)
+    cancellations: list[Cancellation] = field(default_factory=list)
+    healed_ns: int = 0
+    converged_ns: int | None = None
+
+    async def carry_out(self) -> None:
+        """Everything, in order."""
+        await self._cancel_pending()
+        await self.workers.fill()
+        await self._twin()
+        feeder = asyncio.create_task(self._feed())
+        try:
+            await self._break_things()
+        finally:
+            feeder.cancel()
+            await asyncio.gather(feeder, return_exceptions=True)
+        await self._finish_investigations()
+        await self._heal()
+        await self._converge()
+
+    async def _cancel_pending(self) -> None:
+        """Before any worker lives a run cannot be anything but pending."""
+        for number in range(self.plan.pending_cancellations):
+            run = await self.runs.start(f"pending-{number:02d}", number, twin=False)
+            await self._cancel(run, "pending")
+        self.say(f"{self.plan.pending_cancellations} runs cancelled before any worker lived")
+
+    async def _twin(self) -> None:
+        questions = range(len(self.plan.questions))
+        names = [await self.runs.start(f"twin-{q:02d}", q, twin=True) for q in questions]
+        await self.runs.until_ended(names, timeout=CONVERGENCE)
+        self.say(f"fault-free twin: {len(names)} investigations")
+
+    async def _feed(self) -> None:
+        """Keep `open_runs` investigations open until cancelled."""
+        for number in itertools.count():
+            await self.runs.until_open_below(self.plan.open_runs)
+            await self._investigate(number)
+
+    async def _investigate(self, number: int) -> None:
+        question = number % len(self.plan.questions)
+        await self.runs.start(f"run-{number:03d}", question, twin=False)
+
+    async def _finish_investigations(self) -> None:
+        """Start what is missing, if the faults were over before the planned number was reached."""
+        for number in range(self.runs.investigations, self.plan.investigations):
+            await self._investigate(number)
+
+    async def _break_things(self) -> None:
+        injector = Injector(
+            world=self.world,
+            workers=self.workers,
+            renewal_gap=self.arm.gap,
+            patience=max(self.arm.predict("kill")[1], self.arm.predict("pause")[1]) + PATIENCE,
+        )
+        chance = stream(self.plan.seed, "cancelled runs")
+        places = _spread(self.plan.running_cancellations, len(self.plan.faults), chance)
+        for fault in self.plan.faults:
+            for _ in range(places.count(fault.number)):
+                await self._cancel_running(chance)
+            self.faults.append(await self._fault(injector, fault))
+
+    async def _fault(self, injector: Injector, planned: PlannedFault) -> FaultRecord:
+        """One fault and everything that belongs to it, until the cluster is whole again."""
+        fault = await injector.inject(planned)
+        if not fault.landed:
+            self.say(f"fault {fault.number}: {fault.kind} did not land: {fault.problem}")
+            await self.workers.fill()
+            return fault
+        self.say(
+            f"fault {fault.number}/{len(self.plan.faults)}: {fault.kind} of a worker in "
+            f"{len(fault.in_flight)} call(s) of {len(fault.owned)} run(s)"
+        )
+        refilled = asyncio.create_task(self.workers.fill())
+        orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
+        if fault.kind == "kill+cancel" and fault.held_key is not None:
+            run = fault.held_key.rpartition("/")[0]
+            orphans = [other for other in orphans if other != run]
+            await self._cancel(run, "orphan")
+        await injector.until_taken_over(fault, orphans)
+        if fault.kind == "pause":
+            victim = self.workers.named(fault.victim)
+            assert victim is not None
+            resumed = time.monotonic_ns()
+            victim.resume()
+            fault = fault.model_copy(update={"resumed_ns": resumed})
+        await refilled
+        return fault
+
+    async def _cancel_running(self, chance: random.Random) -> None:
+        """Cancel a run that is waiting for the model at this moment."""
+
+        def at_work(ledger: Ledger) -> list[str] | None:
+            now = time.monotonic_ns()
+            found = {
+                call.who.run
+                for call in ledger.calls.values()
+                if call.begin.kind == "model" and call.in_flight_at(now)
+            }
+            return sorted(found & self.runs.open_investigations) or None
+
+        try:
+            candidates = await self.world.until(at_work, timeout=PATIENCE)
+        except TimeoutError:
+            self.say("no run was at work that could be cancelled")
+            return
+        await self._cancel(chance.choice(candidates), "running")
+
+    async def _cancel(self, run: str, case: Literal["pending", "running", "orphan"]) -> None:
+        self.cancellations.append(await self.runs.cancel(run, case))
+
+    async def _heal(self) -> None:
+        await self.world.release_all()
+        self.workers.resume_all()
+        await self.workers.fill()
+        self.healed_ns = time.monotonic_ns()
+
+    async def _converge(self) -> None:
+        """After the last heal every run must end: awaited, with a bound."""
+        self.say("healed; waiting for every run to end")
+        if await self.runs.until_all_ended(timeout=CONVERGENCE):
+            self.converged_ns = time.monotonic_ns()
+        self.cancellations = [self.runs.with_end(c) for c in self.cancellations]
+
+
+def _spread(count: int, places: int, chance: random.Random) -> list[int]:
+    """`count` places from 1 to `places`, drawn evenly."""
+    return [chance.randint(1, places) for _ in range(count)]

@@ -1,0 +1,176 @@
+"""What a campaign leaves behind: one directory an arm, from which everything else is computed.
+
+    evidence.json     settings, starts, ends, faults, cancellations, ownerships, accepted writes
+    ledger.jsonl      the world's own record
+    logs/             what each process said, on the same clock
+
+Times are nanoseconds of CLOCK_MONOTONIC, the ledger's clock. Times that an engine recorded by the
+wall clock are moved onto it with the offset measured during the campaign (`Clock`).
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from comparison.ledger import Index, Ledger
+from comparison.plan import FaultKind
+from comparison.world.holds import HoldPoint
+from two_workers import Fence, RunState, StepRecord
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Clock(_Frozen):
+    """How far this host's wall clock is ahead of its monotonic clock, and by how much it moved."""
+
+    offset_ns: int
+    drift_ns: int = 0
+
+    @classmethod
+    def now(cls) -> Clock:
+        return cls(offset_ns=time.time_ns() - time.monotonic_ns())
+
+    def checked(self) -> Clock:
+        """The same offset, with how far the wall clock has moved since."""
+        return self.model_copy(update={"drift_ns": Clock.now().offset_ns - self.offset_ns})
+
+    def mono(self, wall: datetime) -> int:
+        """A wall-clock time on the ledger's clock."""
+        return round(wall.timestamp() * 1e9) - self.offset_ns
+
+
+class Start(_Frozen):
+    """A start that the engine acknowledged at `t_ns`. `twin` runs saw no fault."""
+
+    run: str
+    question: int
+    t_ns: int
+    twin: bool
+
+
+class End(_Frozen):
+    """How a run ended, as first seen, and as seen again after everything was over."""
+
+    run: str
+    state: RunState
+    t_ns: int
+    result: JsonValue
+    failure: str | None
+    steps: tuple[StepRecord, ...]
+    state_again: RunState
+    result_again: JsonValue
+
+
+class FaultRecord(_Frozen):
+    """One fault: what was done to whom, when, and whether it landed on work in flight.
+
+    `in_flight` are the keys that the victim was calling, by the ledger, when the fault came;
+    `owned` are their runs. `resumed_ns` is the SIGCONT of a pause. `problem` says why a fault
+    that did not land did not.
+    """
+
+    number: int
+    kind: FaultKind
+    point: HoldPoint
+    phase: float
+    victim: str = ""
+    held_key: str | None = None
+    before_ns: int = 0
+    after_ns: int = 0
+    resumed_ns: int | None = None
+    in_flight: tuple[str, ...] = ()
+    landed: bool = False
+    problem: str | None = None
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """The runs that the victim was working on."""
+        return tuple(sorted({key.rpartition("/")[0] for key in self.in_flight}))
+
+
+class Cancellation(_Frozen):
+    """A cancellation: what the run was when it was asked for, and when each side knew."""
+
+    run: str
+    case: Literal["pending", "running", "orphan"]
+    state_before: RunState
+    requested_ns: int
+    acknowledged_ns: int
+    ended_ns: int | None
+    state_after: RunState
+
+
+class Ownership(_Frozen):
+    """A worker owned a run (hand_rolled) or a step (Temporal) from `since_ns` on.
+
+    `what` is the run's id or the step's key. `cause` says in the engine's words how it began.
+    """
+
+    what: str
+    fence: Fence
+    worker: str
+    since_ns: int
+    cause: str
+
+
+class Write(_Frozen):
+    """An outcome that the engine accepted and recorded for a step."""
+
+    key: str
+    fence: Fence
+    worker: str
+    t_ns: int
+
+
+class RefusedWrite(_Frozen):
+    """A write that the engine refused because its owner was no longer the owner."""
+
+    worker: str
+    t_ns: int
+    line: str
+
+
+class Evidence(_Frozen):
+    """Everything that the checks and the measures may look at."""
+
+    arm: str
+    engine: str
+    settings: dict[str, str]
+    clock: Clock
+    starts: tuple[Start, ...]
+    ends: tuple[End, ...]
+    faults: tuple[FaultRecord, ...]
+    cancellations: tuple[Cancellation, ...]
+    ownerships: tuple[Ownership, ...]
+    writes: tuple[Write, ...]
+    refused_writes: tuple[RefusedWrite, ...]
+    healed_ns: int
+    converged_ns: int | None
+    convergence_bound: float
+    server: dict[str, JsonValue] = {}
+
+
+class Case(BaseModel):
+    """Evidence with its ledger: what a check is given."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    evidence: Evidence
+    calls: Index
+
+    @classmethod
+    def read(cls, directory: Path) -> Case:
+        """What an earlier campaign left under `directory`."""
+        text = (directory / "evidence.json").read_text()
+        ledger = Ledger.read(directory / "ledger.jsonl")
+        return cls(evidence=Evidence.model_validate_json(text), calls=Index(ledger))
+
+    def write(self, directory: Path) -> None:
+        """Keep the evidence; the ledger is already there, written by the world."""
+        (directory / "evidence.json").write_text(self.evidence.model_dump_json(indent=1))

@@ -1,0 +1,124 @@
+"""One fault at a time: held at an exact point, timed, and confirmed by the ledger.
+
+A fault is aimed by the world, not by the clock: some call is held, its caller is the victim, and
+the victim is killed or paused while the ledger shows it waiting. After that the harness waits for
+what the fault is there to show (another worker takes over), so two faults never blur each other.
+A fault that did not verifiably land on work in flight makes its sample unknown, never a pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from comparison.cluster import Process
+from comparison.evidence import FaultRecord
+from comparison.ledger import Begin, Call, Ledger
+from comparison.plan import PlannedFault
+from comparison.workers import Workers
+from comparison.world.client import WorldClient
+from comparison.world.holds import Rule
+
+AIM = 15.0  # seconds in which the call to be held must come
+
+
+@dataclass
+class Injector:
+    """Brings planned faults to the workers. Durations in seconds.
+
+    `renewal_gap` is the time between two heartbeats that reach the server; `patience` bounds the
+    wait for a takeover.
+    """
+
+    world: WorldClient
+    workers: Workers
+    renewal_gap: float
+    patience: float
+
+    async def inject(self, fault: PlannedFault) -> FaultRecord:
+        """Carry out one fault, up to the moment at which it has hit."""
+        aimed = FaultRecord(
+            number=fault.number, kind=fault.kind, point=fault.point, phase=fault.phase
+        )
+        hold = await self.world.arm(
+            Rule(at=fault.point, kind=fault.call, occurrence=fault.occurrence)
+        )
+        try:
+            held = await self.world.hit(hold, timeout=AIM)
+            if held is None:
+                return aimed.model_copy(update={"problem": "no call came that could be held"})
+            victim = self.workers.named(held.identity.worker)
+            if victim is None or not victim.is_running:
+                return aimed.model_copy(update={"problem": "the held call's worker is not ours"})
+            # Not a wait for a condition: this is the randomised part of the experiment.
+            await asyncio.sleep(fault.phase * self.renewal_gap)
+            before = time.monotonic_ns()
+            confirmed = await self._strike(victim, fault)
+            after = time.monotonic_ns()
+        finally:
+            await self.world.release(hold)
+        return await self._confirm(aimed, held, victim, confirmed, before, after)
+
+    async def _strike(self, victim: Process, fault: PlannedFault) -> bool:
+        """Do it; returns whether the kernel confirms it."""
+        if fault.kind == "pause":
+            await victim.stopped()
+            return victim.is_running
+        await victim.killed()
+        return victim.child.returncode == -9
+
+    async def _confirm(
+        self,
+        aimed: FaultRecord,
+        held: Begin,
+        victim: Process,
+        confirmed: bool,
+        before: int,
+        after: int,
+    ) -> FaultRecord:
+        """The fault with what the ledger shows about it."""
+        await self.world.catch_up()
+        worker = held.identity.worker
+        calls = self.world.ledger.in_flight(worker, before)
+        keys = tuple(sorted({call.who.key for call in calls}))
+        landed = confirmed and held.identity.key in keys
+        return aimed.model_copy(
+            update={
+                "victim": worker,
+                "held_key": held.identity.key,
+                "before_ns": before,
+                "after_ns": after,
+                "in_flight": keys,
+                "landed": landed,
+                "problem": None if landed else f"{victim.name} was not hit at work",
+            }
+        )
+
+    async def until_taken_over(self, fault: FaultRecord, runs: Iterable[str]) -> bool:
+        """Wait until each of `runs` is taken over; False if one was not within the patience."""
+        wanted = set(runs)
+
+        def look(ledger: Ledger) -> bool | None:
+            return wanted <= set(takeovers(ledger.calls.values(), fault)) or None
+
+        try:
+            return await self.world.until(look, timeout=self.patience)
+        except TimeoutError:
+            return False
+
+
+def takeovers(calls: Iterable[Call], fault: FaultRecord) -> dict[str, int]:
+    """When each run that the fault orphaned was taken over: run → `t_ns`.
+
+    A run is taken over by the first call that another worker begins for one of the steps that
+    the victim was in. (Not by any call: on Temporal the steps of one run may be with several
+    workers at once.)
+    """
+    orphaned, found = set(fault.in_flight), dict[str, int]()
+    for call in calls:
+        who = call.who
+        if call.begin.t_ns > fault.after_ns and who.worker != fault.victim and who.key in orphaned:
+            found.setdefault(who.run, call.begin.t_ns)
+    return found

@@ -1,0 +1,167 @@
+"""The invariants of ownership: claimed once, fenced, resumed from the record, reclaimed in time.
+
+Where an engine keeps a record of ownership it is used; the ledger is used always, because it is
+the one witness that neither engine can talk into anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+from comparison.arms import find_arm
+from comparison.evidence import Case, FaultRecord, Ownership, Write
+from comparison.faults import takeovers
+from comparison.verdicts import Check, Findings
+
+ALLOWANCE = 10.0
+"""Seconds beyond the predicted band that a takeover may take on a busy machine."""
+CLOCKS_NS = 2_000_000
+"""Within this much the wall clock of a record and the ledger's clock are not told apart."""
+
+
+def inv_claim(case: Case) -> Findings:
+    """One fence, one owner; where claims are on record, each raises the generation by one."""
+    found = Findings()
+    owners: dict[tuple[object, ...], set[str]] = defaultdict(set)
+    for call in case.calls.ledger.calls.values():
+        owners[call.who.key, call.who.fence].add(call.who.worker)
+    for (key, fence), workers in owners.items():
+        shared = f"{key}: fence {fence} is held by {' and '.join(sorted(workers))}"
+        found.evaluate(shared if len(workers) > 1 else None, tested=_contested(case, str(key)))
+    for what, claims in _claims(case).items():
+        for earlier, later in pairwise(claims):
+            rose = later.fence[-1] == earlier.fence[-1] + 1
+            found.evaluate(
+                None
+                if rose
+                else f"{what}: generation {earlier.fence} was followed by {later.fence}"
+            )
+    return found
+
+
+def inv_fence(case: Case) -> Findings:
+    """No write is recorded for an owner after a newer one has claimed the work or called."""
+    found = Findings()
+    claims = _claims(case)
+    for write in case.evidence.writes:
+        newer = [
+            claim
+            for claim in claims.get(write.key.rpartition("/")[0], [])
+            if claim.fence > write.fence and claim.since_ns + CLOCKS_NS < write.t_ns
+        ]
+        calls = [
+            call
+            for call in case.calls.by_key.get(write.key, [])
+            if call.who.fence > write.fence and call.begin.t_ns + CLOCKS_NS < write.t_ns
+        ]
+        stale = f"{write.key}: the write of {write.worker} under {write.fence} was accepted late"
+        found.evaluate(stale if newer or calls else None, tested=_contested(case, write.key))
+    for refused in case.evidence.refused_writes:
+        found.evaluate(None)  # a stale write that was tried, and refused
+        del refused
+    return found
+
+
+def inv_resume(case: Case) -> Findings:
+    """A recorded step is never executed again by whoever owns the run then."""
+    found = Findings()
+    for write in case.evidence.writes:
+        again = [
+            call
+            for call in case.calls.by_key.get(write.key, [])
+            if call.executed
+            and call.who.fence >= write.fence
+            and call.begin.t_ns > write.t_ns + CLOCKS_NS
+        ]
+        problem = f"{write.key} was recorded, and called again by {write.worker}"
+        if again:
+            problem = f"{write.key} was recorded, and called again by {again[0].who.worker}"
+        found.evaluate(problem if again else None, tested=_resumed_later(case, write))
+    return found
+
+
+def inv_orphan(case: Case) -> Findings:
+    """A run that lost its worker is taken over within the predicted band and an allowance."""
+    found = Findings()
+    arm = find_arm(case.evidence.arm)
+    recorded = {(write.key, write.worker) for write in case.evidence.writes}
+    for fault in case.evidence.faults:
+        if not fault.landed:
+            found.doubts.append(f"fault {fault.number} did not land: {fault.problem}")
+            continue
+        bound = arm.predict(fault.kind)[1] + ALLOWANCE
+        taken = takeovers(case.calls.ledger.calls.values(), fault)
+        for run in orphans(case, fault, recorded):
+            at = taken.get(run)
+            late = at is None or (at - fault.after_ns) / 1e9 > bound
+            problem = f"{run} was not taken over within {bound:g} s of fault {fault.number}"
+            found.evaluate(problem if late else None)
+    return found
+
+
+def orphans(case: Case, fault: FaultRecord, recorded: set[tuple[str, str]]) -> list[str]:
+    """Runs that a fault left with unfinished work that somebody must take over.
+
+    Not those whose cancellation was asked for before the takeover, and not those whose step the
+    victim still recorded in the instant of the fault.
+    """
+    cancelled = {
+        c.run for c in case.evidence.cancellations if c.requested_ns < fault.after_ns + 10**9
+    }
+    unfinished = {
+        key.rpartition("/")[0] for key in fault.in_flight if (key, fault.victim) not in recorded
+    }
+    return sorted(unfinished - cancelled)
+
+
+def inv_lease(case: Case) -> Findings:
+    """Nobody who was left alone is taken over."""
+    found = Findings()
+    struck: dict[str, int] = {}
+    for fault in case.evidence.faults:
+        if fault.victim:
+            struck.setdefault(fault.victim, fault.before_ns)
+    for key, calls in case.calls.by_key.items():
+        for earlier, later in pairwise(calls):
+            if later.who.fence <= earlier.who.fence or later.who.worker == earlier.who.worker:
+                continue
+            since = struck.get(earlier.who.worker)
+            found.times += 1
+            found.tested += 1
+            if since is None or since > later.begin.t_ns:
+                found.doubts.append(
+                    f"{key}: {earlier.who.worker} was taken over though no fault had struck it; "
+                    "whether it renewed in time cannot be seen from outside"
+                )
+    return found
+
+
+def _contested(case: Case, key: str) -> bool:
+    """True when more than one owner called for the step."""
+    return len({call.who.fence for call in case.calls.by_key.get(key, [])}) > 1
+
+
+def _resumed_later(case: Case, write: Write) -> bool:
+    """True when somebody else worked on the run after the write: a chance to repeat the step."""
+    return any(
+        call.begin.t_ns > write.t_ns and call.who.worker != write.worker
+        for call in case.calls.by_run.get(write.key.rpartition("/")[0], [])
+    )
+
+
+def _claims(case: Case) -> dict[str, list[Ownership]]:
+    """The claims on record, by run, in the order of time."""
+    claims: dict[str, list[Ownership]] = defaultdict(list)
+    for ownership in sorted(case.evidence.ownerships, key=lambda o: o.since_ns):
+        claims[ownership.what].append(ownership)
+    return claims
+
+
+OWNER_CHECKS = (
+    Check("INV-CLAIM", "one fence has one owner", "changes of owner", inv_claim),
+    Check("INV-FENCE", "no write of an older owner is accepted", "contested writes", inv_fence),
+    Check("INV-RESUME", "a recorded step is never executed again", "resumed steps", inv_resume),
+    Check("INV-ORPHAN", "orphans are taken over within the bound", "orphaned runs", inv_orphan),
+    Check("INV-LEASE", "nobody who was left alone is taken over", "takeovers", inv_lease),
+)

@@ -1,0 +1,144 @@
+"""The runs of a campaign, seen through the engine's own client: started, cancelled, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from comparison.evidence import Cancellation, End, Start
+from two_workers import Engine, Run, RunCancelled, RunFailed, RunView
+
+_LONG = 600.0  # seconds; the campaign's own bounds are shorter
+_LOOK = 0.02  # seconds between two looks at a run that is being cancelled
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a run ended when that was first seen."""
+
+    t_ns: int
+    view: RunView
+    result: JsonValue
+
+
+class Runs:
+    """Starts runs and watches each of them to its end."""
+
+    def __init__(self, engine: Engine, kind: str, payloads: list[JsonValue]) -> None:
+        self._engine = engine
+        self._kind = kind
+        self._payloads = payloads
+        self._watchers: dict[str, asyncio.Task[None]] = {}
+        self._ended: dict[str, _Ended] = {}
+        self._change = asyncio.Event()
+        self._cancelled: set[str] = set()
+        self.starts: list[Start] = []
+
+    async def start(self, name: str, question: int, *, twin: bool) -> str:
+        """Start a run and note the acknowledgement."""
+        payload = self._payloads[question % len(self._payloads)]
+        await self._engine.start(Run(run_id=name, kind=self._kind, payload=payload))
+        self.starts.append(Start(run=name, question=question, t_ns=time.monotonic_ns(), twin=twin))
+        self._watchers[name] = asyncio.create_task(self._watch(name))
+        return name
+
+    async def cancel(self, run: str, case: Literal["pending", "running", "orphan"]) -> Cancellation:
+        """Ask for a cancellation; its end is noted by the run's watcher."""
+        self._cancelled.add(run)
+        before = (await self._engine.get(run)).state
+        requested = time.monotonic_ns()
+        view = await self._engine.cancel(run, reason="the comparison cancels it")
+        return Cancellation(
+            run=run,
+            case=case,
+            state_before=before,
+            requested_ns=requested,
+            acknowledged_ns=time.monotonic_ns(),
+            ended_ns=None,
+            state_after=view.state,
+        )
+
+    def with_end(self, cancellation: Cancellation) -> Cancellation:
+        """A cancellation with what its run came to."""
+        ended = self._ended.get(cancellation.run)
+        if ended is None:
+            return cancellation
+        return cancellation.model_copy(
+            update={"ended_ns": ended.t_ns, "state_after": ended.view.state}
+        )
+
+    def was_cancelled(self, run: str) -> bool:
+        """True when the harness asked for the run's cancellation."""
+        return run in self._cancelled
+
+    @property
+    def open_investigations(self) -> set[str]:
+        """Runs under faults that have not ended and were not cancelled."""
+        names = {start.run for start in self.starts if not start.twin}
+        return names - self._ended.keys() - self._cancelled
+
+    @property
+    def investigations(self) -> int:
+        """How many runs were started to be investigated under faults."""
+        return sum(start.run.startswith("run-") for start in self.starts)
+
+    async def until_open_below(self, limit: int) -> None:
+        """Wait until fewer than `limit` investigations are open."""
+        while len(self.open_investigations) >= limit:
+            await self._change.wait()
+
+    async def until_ended(self, runs: Iterable[str], *, timeout: float) -> bool:
+        """Wait until all of `runs` have ended; False after `timeout` seconds."""
+        wanted = set(runs)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while wanted - self._ended.keys():
+                    await self._change.wait()
+        return wanted <= self._ended.keys()
+
+    async def until_all_ended(self, *, timeout: float) -> bool:
+        """Wait until every run that was started has ended."""
+        return await self.until_ended((start.run for start in self.starts), timeout=timeout)
+
+    async def ends(self) -> list[End]:
+        """How each run ended, looked at a second time: an end must never change."""
+        return [await self._end(run, ended) for run, ended in self._ended.items()]
+
+    async def close(self) -> None:
+        """Stop watching."""
+        for watcher in self._watchers.values():
+            watcher.cancel()
+        await asyncio.gather(*self._watchers.values(), return_exceptions=True)
+
+    async def _end(self, run: str, first: _Ended) -> End:
+        view = await self._engine.get(run)
+        return End(
+            run=run,
+            state=first.view.state,
+            t_ns=first.t_ns,
+            result=first.result,
+            failure=first.view.failure,
+            steps=tuple(await self._engine.steps(run)),
+            state_again=view.state,
+            result_again=await self._result(run, timeout=5.0),
+        )
+
+    async def _watch(self, run: str) -> None:
+        result = await self._result(run, timeout=_LONG)
+        t_ns = time.monotonic_ns()
+        self._ended[run] = _Ended(t_ns, await self._engine.get(run), result)
+        change, self._change = self._change, asyncio.Event()
+        change.set()
+
+    async def _result(self, run: str, *, timeout: float) -> JsonValue:
+        """The result of a run; None when it failed or was cancelled."""
+        try:
+            return await self._engine.result(run, timeout=timeout)
+        except (RunFailed, RunCancelled):
+            return None

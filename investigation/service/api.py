@@ -7,6 +7,7 @@ a cancellation by nature. So a client that got no answer sends the same request 
 from __future__ import annotations
 
 import hashlib
+import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, get_type_hints
@@ -89,7 +90,7 @@ async def start(
     """
     close(parts.app.plan(request.payload))  # not started: this only decodes the payload
     tenant = caller.tenant or OPERATORS_TENANT
-    run_id = new_run_id(tenant, idempotency_key)
+    run_id = new_run_id(parts.app.kind, tenant, idempotency_key)
     run = Run(run_id=run_id, kind=parts.app.kind, tenant=tenant, **dict(request))
     async with parts.admission.admitted(run_id, tenant):
         view = await parts.engine.start(run)
@@ -191,11 +192,12 @@ async def limits(caller: Asking, parts: TheParts) -> Limits:
     return await parts.engine.limits()
 
 
-def new_run_id(tenant: str, idempotency_key: str | None) -> str:
+def new_run_id(kind: str, tenant: str, idempotency_key: str | None) -> str:
     """A run id: made from the key if there is one, so that the engine itself finds the repeat."""
     if idempotency_key is None:
         return f"run-{uuid.uuid4().hex[:20]}"
-    return f"run-{hashlib.sha256(f'{tenant}/{idempotency_key}'.encode()).hexdigest()[:20]}"
+    identity = json.dumps([kind, tenant, idempotency_key])
+    return f"run-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"
 
 
 def payload_schema(app: App) -> dict[str, Any]:

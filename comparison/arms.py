@@ -57,6 +57,12 @@ _DEV_SERVER = "the dev server's SQLite file; Temporal itself says: for developme
 _OWN_STORE = "one database, its backups and upgrades; the store's code, SQL and migrations"
 _OWN_TEMPORAL = "a Temporal cluster with its database, or a bill from Temporal Cloud; no store code"
 
+_STORY = {
+    "STORY_LEASE": f"{TIMEOUT:g}",
+    "STORY_HEARTBEAT_INTERVAL": f"{GAP:g}",
+    "STORY_POLL_INTERVAL": f"{POLL:g}",
+    "STORY_CONCURRENCY": f"{SLOTS}",
+}
 _HAND_ROLLED = {
     "HAND_ROLLED_LEASE_TTL": f"{TIMEOUT:g}",
     "HAND_ROLLED_HEARTBEAT_INTERVAL": f"{GAP:g}",
@@ -75,6 +81,18 @@ _TUNED = {
 ARMS = {
     arm.name: arm
     for arm in (
+        Arm(
+            name="story",
+            engine="story",
+            what="the story's own SQL and a journal: the table that a reader would write next",
+            env=_STORY,
+            timeout=TIMEOUT,
+            gap=GAP,
+            poll=POLL,
+            backoff=0.0,
+            durability=_TABLE,
+            maintains="one database, its backups and upgrades; about 200 lines with their SQL",
+        ),
         Arm(
             name="hand_rolled",
             engine="hand_rolled",

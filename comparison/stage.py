@@ -17,6 +17,7 @@ from comparison.arms import Arm
 from comparison.campaign import CONVERGENCE, Campaign, Say
 from comparison.cluster import Cluster
 from comparison.dumps import Records, collect
+from comparison.engines import plugin_of
 from comparison.evidence import Case, Clock, End, Evidence
 from comparison.ledger import Index, Ledger
 from comparison.plan import Plan
@@ -24,7 +25,7 @@ from comparison.runs import Runs
 from comparison.workers import Workers
 from comparison.world.client import WorldClient
 from investigation.steps import Question
-from two_workers import engine_plugin, load_app
+from two_workers import load_app
 from two_workers.engines import server_for
 
 APP = "investigation.app:APP"
@@ -38,7 +39,7 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
 
     Raises `EngineUnavailable` if its server does not start.
     """
-    plugin = engine_plugin(arm.engine)
+    plugin = plugin_of(arm.engine)
     clock = Clock.now()
     say(f"starting the server of {arm.engine}")
     base = {**os.environ, **arm.env}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 
 from comparison.cluster import Cluster, Process
+from comparison.engines import worker_command
 
 
 class Workers:
@@ -39,10 +39,7 @@ class Workers:
 
     async def _start(self) -> None:
         self._started += 1
-        command = [
-            *(sys.executable, "-m", "two_workers.cli", "worker"),
-            *("--engine", self._engine, "--app", self._app),
-        ]
+        command = worker_command(self._engine, self._app)
         process = await self._cluster.start(
             f"worker-{self._started:02d}", command, self._env, ready=r"^worker (\S+) ready"
         )

@@ -96,6 +96,13 @@ async def read_notes(connection: psycopg.AsyncConnection[Any]) -> list[Note]:
         return await (await cursor.execute(_READ)).fetchall()
 
 
+async def develop(database_url: str, schema: str) -> list[Note]:
+    """The notes that a camera took in `schema`."""
+    options = f"-c search_path={schema}"
+    async with await psycopg.AsyncConnection.connect(database_url, options=options) as connection:
+        return await read_notes(connection)
+
+
 def ownerships(notes: Iterable[Note], clock: Clock) -> tuple[Ownership, ...]:
     """The claims, as the checks read them."""
     return tuple(

@@ -46,8 +46,10 @@ def read_settings(env: Mapping[str, str]) -> StorySettings:
 
 
 @asynccontextmanager
-async def open_pool(settings: StorySettings, name: str) -> AsyncIterator[Pool]:
-    """Connections to the tables in the schema `story`, under the application name `name`.
+async def open_pool(
+    settings: StorySettings, name: str, *, schema: str = SCHEMA
+) -> AsyncIterator[Pool]:
+    """Connections to the tables in `schema`, under the application name `name`.
 
     Raises `EngineUnavailable` when the database does not answer.
     """
@@ -58,7 +60,7 @@ async def open_pool(settings: StorySettings, name: str) -> AsyncIterator[Pool]:
             "autocommit": True,
             "row_factory": dict_row,
             "application_name": name[-63:],  # PostgreSQL keeps no more; the end is the unique part
-            "options": f"-c search_path={SCHEMA}",
+            "options": f"-c search_path={schema}",
         },
         min_size=1,
         max_size=settings.concurrency + 2,

@@ -75,7 +75,7 @@ async def open_connection(settings: Settings, *, application: str) -> Connection
 
 def unavailable(error: BaseException) -> EngineUnavailable:
     """The one line that a person sees when the database does not answer."""
-    found = str(error).strip().splitlines()[-1:] or ["no answer in time"]
+    found = str(error).strip().splitlines()[:1] or ["no answer in time"]
     return EngineUnavailable(
         f"PostgreSQL at DATABASE_URL cannot be used: {found[0]}; "
         "check the address, and that the server runs and accepts it"

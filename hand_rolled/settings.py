@@ -83,12 +83,13 @@ class Settings(BaseModel):
     def _fit_together(self) -> Settings:
         if self.heartbeat_interval * 3 > self.lease_ttl:
             raise ValueError(
-                f"heartbeat_interval must be at most a third of lease_ttl ({self.lease_ttl:g} s), "
-                f"found {self.heartbeat_interval:g} s; lower it or raise the lease"
+                f"HAND_ROLLED_HEARTBEAT_INTERVAL must be at most a third of HAND_ROLLED_LEASE_TTL "
+                f"({self.lease_ttl:g} s), found {self.heartbeat_interval:g} s; "
+                "lower it or raise the lease"
             )
         if self.lease_margin * 2 > self.lease_ttl - self.heartbeat_interval:
             raise ValueError(
-                f"lease_margin ({self.lease_margin:g} s) leaves no time between a heartbeat and "
+                f"HAND_ROLLED_LEASE_MARGIN ({self.lease_margin:g} s) leaves no time between a heartbeat and "
                 f"the end of the lease ({self.lease_ttl:g} s); lower it or raise the lease"
             )
         try:
@@ -111,7 +112,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     if not found["database_url"]:
         raise BadInput(
             "DATABASE_URL is not set: expected postgresql://user@host:5432/database "
-            "(`two-workers compare` starts a PostgreSQL of its own)"
+            "(`two-workers up` starts one and prints its address)"
         )
     unknown = sorted(
         name

@@ -80,10 +80,15 @@ def test_impossible_settings_of_temporal(setting: str, value: str) -> None:
     assert_one_line(done, setting)
 
 
-def test_a_corpus_that_is_missing_empty_or_a_file(tmp_path: Path) -> None:
+def test_a_corpus_that_is_missing_or_has_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("a line\n")
-    for name, said in [("missing", "missing"), ("empty", "empty"), ("file", "folder")]:
+    (tmp_path / "binary").mkdir()
+    (tmp_path / "binary" / "core").write_bytes(bytes(range(256)) * 100)
+    for name, said in [
+        ("missing", "does not exist"),
+        ("empty", "it is empty"),
+        ("binary", "no readable log file"),
+    ]:
         done = two_workers(*ASK, "--corpus", str(tmp_path / name))
         assert_one_line(done, str(tmp_path / name), said)
 

@@ -69,4 +69,3 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         fail("interrupted", 130)
     sys.exit(code if isinstance(code, int) else 0)
-

@@ -43,8 +43,17 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
             if interrupted:
                 raise KeyboardInterrupt from None
             raise
+        except BaseExceptionGroup as group:
+            raise _first_of(group) from None
 
     return asyncio.run(guarded())
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """The error that a task group wraps; its siblings were cancelled because of it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def stop_on_signals() -> asyncio.Event:

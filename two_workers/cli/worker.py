@@ -38,9 +38,9 @@ def worker(engine: str, apps: tuple[str, ...], log_level: str) -> None:
 
 async def _work(engine: str, apps: tuple[str, ...]) -> None:
     plugin = engine_plugin(engine)
-    settings = plugin.settings(os.environ)
+    loaded = [load_app(path) for path in apps]
     worker_id = new_worker_id()
-    working = plugin.worker(settings, [load_app(path) for path in apps], worker_id=worker_id)
+    working = plugin.worker(plugin.settings(os.environ), loaded, worker_id=worker_id)
     stop = stop_on_signals()
     click.echo(f"worker {worker_id} ready")
     await working.run(stop)

@@ -21,16 +21,28 @@ class Names(BaseModel):
 
 @plan_of
 async def asks_from_everywhere(ctx: Context, names: Names) -> list[str]:
-    """Iterates over sets of tasks, and cancels a group whose children clean up by steps."""
+    """Iterates over sets of tasks, whose order in asyncio's own loop is that of addresses."""
     tasks = {asyncio.create_task(ctx.step(Ask(text=name))) for name in names.names}
     done, _ = await asyncio.wait(tasks)
     order = [await ctx.step(Ask(text=f"again {task.result()}")) for task in done]
-    for earliest in asyncio.as_completed(
-        [asyncio.create_task(ctx.step(Ask(text=t))) for t in order]
-    ):
+    again = [asyncio.create_task(ctx.step(Ask(text=text))) for text in order]
+    for earliest in asyncio.as_completed(again):
         order.append(await earliest)
+    return order + await cleans_up(ctx, names)
 
-    async def cleans_up(name: str) -> None:
+
+@plan_of
+async def fans_out(ctx: Context, names: Names) -> list[str]:
+    """What Temporal's sandbox lets an agent use directly: `wait` and `as_completed` it refuses."""
+    first = await asyncio.gather(*(ctx.step(Ask(text=name)) for name in names.names))
+    return first + await cleans_up(ctx, names)
+
+
+async def cleans_up(ctx: Context, names: Names) -> list[str]:
+    """A group that fails, whose children clean up with steps, in the order of their cancelling."""
+    order: list[str] = []
+
+    async def child(name: str) -> None:
         try:
             await ctx.step(Ask(text=name))
             await ctx.step(Ask(text=f"more {name}"))
@@ -41,11 +53,18 @@ async def asks_from_everywhere(ctx: Context, names: Names) -> list[str]:
     try:
         async with asyncio.TaskGroup() as group:
             for name in names.names:
-                group.create_task(cleans_up(name))
+                group.create_task(child(name))
             group.create_task(ctx.step(Ask(text="bad")))
     except* StepFailed:
         order.append(await ctx.step(Ask(text="after the group")))
     return order
+
+
+@plan_of
+async def sleeps_by_the_clock(ctx: Context, names: Names) -> str:
+    await ctx.step(Ask(text="before"))
+    await asyncio.sleep(0.01)
+    return "never"
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ class Settings(BaseModel):
         if self.lease_margin * 2 > self.lease_ttl - self.heartbeat_interval:
             raise ValueError(
                 f"HAND_ROLLED_LEASE_MARGIN ({self.lease_margin:g} s) leaves no time between a "
-                f"heartbeat and the end of the lease ({self.lease_ttl:g} s); lower it or raise the lease"
+                f"heartbeat and the lease's end ({self.lease_ttl:g} s); lower it or raise the lease"
             )
         try:
             conninfo_to_dict(self.database_url)

@@ -28,6 +28,9 @@ class Peer:
     measures: Mapping[str, Measurement]
 
 
+ABSURD_SQL = "BENCH_ABSURD_SQL"
+"""The environment variable that names Absurd's schema file, which its wheel does not ship."""
+
 PEERS = {
     "hand_rolled": "benchmarks.peers.hand_rolled_peer",
     "hand_rolled+fast": "benchmarks.peers.hand_rolled_fast_peer",

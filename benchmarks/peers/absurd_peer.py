@@ -13,11 +13,10 @@ from typing import Any
 
 from absurd_sdk import AsyncAbsurd
 
-from benchmarks.peers import Peer
+from benchmarks.peers import ABSURD_SQL, Peer
 from benchmarks.peers.clock import by_clients, connected, until_done
 from benchmarks.timing import FirstStart, Timing
 
-SCHEMA = "BENCH_ABSURD_SQL"
 ALL_DONE = "SELECT NOT EXISTS (SELECT FROM absurd.t_bench WHERE state <> 'completed')"
 CLIENTS = 8
 ENQUEUERS = 16
@@ -37,7 +36,7 @@ async def steps(url: str, count: int) -> Timing:
 
 async def _prepare(url: str) -> None:
     # The file comes from the user who named it: it is meant to be executed as it is.
-    schema = await asyncio.to_thread(Path(os.environ[SCHEMA]).read_bytes)
+    schema = await asyncio.to_thread(Path(os.environ[ABSURD_SQL]).read_bytes)
     async with connected(url) as conn:
         await conn.execute(schema)
     app = AsyncAbsurd(url, queue_name="bench")

@@ -36,7 +36,7 @@ async def prepared(url: str, env: Mapping[str, str]) -> AsyncIterator[tuple[Any,
 async def worked(url: str, env: Mapping[str, str], runs: int, steps: int) -> Timing:
     """`runs` runs of so many steps by one worker. Raises `RuntimeError` unless all succeeded."""
     async with prepared(url, env) as (settings, engine):
-        await by_clients(CLIENTS, runs, lambda n: engine.start(_run(n, steps)))
+        await by_clients(CLIENTS, runs, lambda n: engine.start(run_of(n, steps)))
         async with connected(url) as conn:
             await conn.execute("VACUUM ANALYZE runs")
         worker = PLUGIN.worker(settings, [APP], worker_id=new_worker_id())
@@ -56,7 +56,8 @@ async def _all_succeeded(url: str, runs: int, steps: int) -> None:
         raise RuntimeError(f"expected {runs} successes and {runs * steps} steps, found {found}")
 
 
-def _run(number: int, steps: int) -> Run:
+def run_of(number: int, steps: int) -> Run:
+    """A run of so many steps."""
     return Run(run_id=f"bench-{number}", kind=APP.kind, payload=steps)
 
 
@@ -74,7 +75,7 @@ async def steps(url: str, count: int) -> Timing:
 async def enqueue(url: str, count: int) -> Timing:
     """Single `start` by 16 concurrent clients over a pool of 16."""
     async with prepared(url, {"HAND_ROLLED_POOL_SIZE": str(CLIENTS)}) as (_, engine):
-        return await by_clients(CLIENTS, count, lambda n: engine.start(_run(n, 1)))
+        return await by_clients(CLIENTS, count, lambda n: engine.start(run_of(n, 1)))
 
 
 PEER = Peer(

@@ -1,0 +1,70 @@
+"""One benchmark under way: where it runs, how long it may take, and what it has found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.databases import Server
+from benchmarks.ratios import ratio
+from benchmarks.results import Estimate, Finding, Rounds
+from benchmarks.targets import Target
+
+
+@dataclass
+class Bench:
+    """Rows add to it what they find."""
+
+    server: Server
+    directory: Path
+    quick: bool
+    say: Callable[[str], None]
+    absurd_sql: Path | None = None
+    findings: list[Finding] = field(default_factory=list)
+    rounds: list[Rounds] = field(default_factory=list)
+    samples: dict[str, Sequence[float]] = field(default_factory=dict)
+    growth: dict[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+
+    def size(self, full: int, quick: int) -> int:
+        """How much of something to do."""
+        return quick if self.quick else full
+
+    def found(
+        self,
+        row: str,
+        measure: str,
+        figure: Estimate | None,
+        target: Target | None,
+        note: str,
+        *,
+        unit: str = "×",
+    ) -> None:
+        """Add a row to the table."""
+        reached = None if figure is None or target is None else target.is_reached(figure)
+        self.findings.append(
+            Finding(
+                row=row,
+                measure=measure,
+                found=figure,
+                unit=unit if target is None else target.unit,
+                target="" if target is None else str(target),
+                reached=reached,
+                note=note,
+            )
+        )
+
+    def compared(
+        self, row: str, found: Rounds, ours: str, theirs: str, target: Target | None
+    ) -> None:
+        """Add a row for the ratio of two contenders."""
+        mine, other = found.rates[ours], found.rates[theirs]
+        note = f"{_middle(mine):,.0f} against {_middle(other):,.0f} {found.unit}"
+        self.found(row, f"{ours} over {theirs}", ratio(mine, other), target, note)
+
+
+Row = Callable[[Bench], Awaitable[None]]
+
+
+def _middle(rates: Sequence[float]) -> float:
+    return sorted(rates)[len(rates) // 2]

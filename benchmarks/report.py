@@ -1,0 +1,104 @@
+"""A benchmark's report: a table for the terminal, JSON, and the README's performance section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.results import Estimate, Finding, Report
+from two_workers import BadInput
+
+BEGIN = "<!-- performance: written by `make bench` -->"
+END = "<!-- performance: end -->"
+
+
+def print_table(report: Report, console: Console) -> None:
+    """The table of all rows, with their targets."""
+    table = Table(title="measured in one run, on one machine")
+    for title in ("row", "measure", "found [95 %]", "target", "", "of what"):
+        table.add_column(title, overflow="fold")
+    for row in report.findings:
+        table.add_row(
+            row.row, row.measure, figure(row.found, row.unit), row.target, verdict(row), row.note
+        )
+    console.print(table)
+
+
+def verdict(row: Finding) -> str:
+    """In a word."""
+    if row.found is None:
+        return "not measured"
+    return {True: "reached", False: "missed", None: ""}[row.reached]
+
+
+def figure(found: Estimate | None, unit: str) -> str:
+    """A figure with its interval."""
+    if found is None:
+        return "-"
+    interval = ""
+    if found.low is not None and found.high is not None:
+        interval = f" [{_short(found.low)}–{_short(found.high)}]"
+    elif found.low is not None:
+        interval = f" [≥ {_short(found.low)}]"
+    elif found.high is not None:
+        interval = f" [≤ {_short(found.high)}]"
+    return f"{_short(found.value)}{interval} {unit}"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Everything that was measured."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(report.model_dump_json(indent=2) + "\n")
+
+
+def write_readme(report: Report, path: Path) -> None:
+    """Replace the README's performance section. Raises `BadInput` if its markers are missing."""
+    text = path.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BadInput(f"{path} has no lines {BEGIN!r} and {END!r} to write between")
+    path.write_text(f"{before}{BEGIN}\n\n{_section(report)}\n\n{END}{after}")
+
+
+def _section(report: Report) -> str:
+    server = report.server
+    return "\n".join(
+        [
+            f"Measured on {report.utc[:10]} in one run of {report.seconds / 60:.0f} minutes, on "
+            f"{report.machine['cpus']} shared cores ({report.machine['cpu']}), load "
+            f"{report.machine['load before']} before and {report.machine['load after']} after; "
+            f"PostgreSQL {server['server_version']}, fsync {server['fsync']}, synchronous_commit "
+            f"{server['synchronous_commit']}; client, workers and server share the machine. Ratios "
+            "are within interleaved rounds; brackets are 95 % intervals.",
+            "",
+            "| row | measure | found | target | | of what |",
+            "|---|---|---|---|---|---|",
+            *(_line(row) for row in report.findings),
+            "",
+            "What was run: "
+            + "; ".join(f"*{name}*: {text}" for name, text in report.settings.items())
+            + ".",
+            "",
+            "Versions: " + ", ".join(f"{name} {it}" for name, it in report.versions.items()) + ".",
+        ]
+    )
+
+
+def _line(row: Finding) -> str:
+    cells: Sequence[str] = (
+        row.row,
+        row.measure,
+        figure(row.found, row.unit),
+        row.target,
+        verdict(row),
+        row.note,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,115 @@
+"""Rows about the store alone, the world's capacity and a worker's memory."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from benchmarks import targets
+from benchmarks.bench import Bench
+from benchmarks.ownership.app import Hold
+from benchmarks.ownership.bench import Bench as Workers
+from benchmarks.peers.clock import connected
+from benchmarks.peers.hand_rolled_fast_peer import FAST
+from benchmarks.ratios import ratio_of_medians
+from benchmarks.results import Estimate
+from benchmarks.store.backlog import fill
+from benchmarks.store.claims import WARM, Claim, claiming, in_turns
+from benchmarks.store.growth import by_backlog, by_clients, by_renewals
+from benchmarks.store.snapshot import under_snapshot
+from benchmarks.store.world import world_calls
+
+WAITING_RUNS = 500
+
+
+async def flat_claims(bench: Bench) -> None:
+    """One claim among many rows over one claim among few, taken in turns."""
+    many, pairs = bench.size(1_000_000, 100_000), bench.size(400, 200)
+    bench.say(f"filling {many:,} pending and {many:,} finished runs ...")
+    async with (
+        _claiming(bench, pending=many, finished=many) as among_many,
+        _claiming(bench, pending=1_000 + WARM + pairs) as among_few,
+    ):
+        large, small = await in_turns(among_many, among_few, pairs)
+    note = (
+        f"{many:,} pending + {many:,} finished against 1,000 pending; p50 "
+        f"{statistics.median(large) * 1e3:.2f} and {statistics.median(small) * 1e3:.2f} ms"
+    )
+    figure = ratio_of_medians(large, small)
+    bench.found("claim p50, large over small", "one claim", figure, targets.CLAIM_FLAT, note)
+
+
+@asynccontextmanager
+async def _claiming(bench: Bench, *, pending: int, finished: int = 0) -> AsyncIterator[Claim]:
+    """A claim over a fresh database with so many runs in it."""
+    async with bench.server.database() as url, claiming(url, {}) as claim:
+        async with connected(url) as conn:
+            await fill(conn, pending=pending, finished=finished)
+        yield claim
+
+
+async def snapshot(bench: Bench) -> None:
+    """The claim rate under a held snapshot over the undisturbed one."""
+    hold, window = bench.size(60, 12), bench.size(10, 4)
+    cases = (
+        (False, "limits unset", targets.SNAPSHOT_UNLIMITED),
+        (True, "limits set", targets.SNAPSHOT_LIMITED),
+    )
+    for limits, measure, target in cases:
+        held = await under_snapshot(bench.server, FAST, limits=limits, hold=hold, window=window)
+        figure = Estimate(value=held.disturbed / held.undisturbed, low=None, high=None, n=1)
+        note = (
+            f"held for {hold} s; {held.disturbed:,.0f} in its last {window} s against "
+            f"{held.undisturbed:,.0f} claims/s before"
+        )
+        bench.found("claim rate under a held snapshot", measure, figure, target, note)
+        bench.say(f"held snapshot, {measure}: {note}")
+
+
+async def world(bench: Bench) -> None:
+    """How many calls per second the comparison's ground truth can take."""
+    timing = await world_calls(bench.directory, bench.size(10_000, 4_000))
+    figure = Estimate(value=timing.rate, low=None, high=None, n=1)
+    note = f"{timing.count:,} reports over 16 kept-alive connections, recorded in its ledger"
+    bench.found("world", "calls/s", figure, targets.WORLD_CALLS, note)
+
+
+async def memory(bench: Bench) -> None:
+    """Resident memory of a worker process that holds 500 runs whose steps wait."""
+    async with Workers.open(bench.server, bench.directory, {}) as workers:
+        worker = await workers.start_worker("worker", HAND_ROLLED_CONCURRENCY=str(WAITING_RUNS))
+        idle = await _resident_mb(worker.pid)
+        runs = [await workers.start_run(Hold(seconds=600, tick=60)) for _ in range(WAITING_RUNS)]
+        for run in runs:
+            await workers.begun(run)
+        resident = await _resident_mb(worker.pid)
+    figure = Estimate(value=resident, low=None, high=None, n=1)
+    note = f"{WAITING_RUNS} runs in a step; {idle:.0f} MB before the first"
+    bench.found("worker memory", "resident", figure, targets.MEMORY, note)
+
+
+async def _resident_mb(pid: int) -> float:
+    child = await asyncio.create_subprocess_exec(
+        *("ps", "-o", "rss=", "-p", str(pid)), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await child.communicate()
+    return int(output) / 1024
+
+
+async def growth(bench: Bench) -> None:
+    """How the cost grows: with the backlog, with the claiming clients, with the runs renewed."""
+    backlogs = [1_000, 10_000, 100_000] + ([] if bench.quick else [1_000_000])
+    async with bench.server.database() as url:
+        bench.growth["claim p50, ms, by pending runs"] = await by_backlog(url, backlogs)
+    async with bench.server.database() as url:
+        bench.growth["claims/s, by claiming clients"] = await by_clients(
+            url, [1, 2, 4, 8, 16, 32], bench.size(3, 1)
+        )
+    async with bench.server.database() as url:
+        bench.growth["heartbeat p50, ms, by runs renewed"] = await by_renewals(
+            url, [1, 10, 100, 500, 1_000, 2_000]
+        )
+    for title, points in bench.growth.items():
+        bench.say(f"{title}: " + ", ".join(f"{x:,.0f} → {y:,.3g}" for x, y in points))

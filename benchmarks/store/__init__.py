@@ -1,0 +1,1 @@
+"""The store alone: claims against a large backlog, under a held snapshot, and beside pgbench."""

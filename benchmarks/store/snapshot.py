@@ -1,0 +1,67 @@
+"""Claims while another session holds a snapshot: a backup, a report, a forgotten transaction.
+
+As long as the snapshot lives, no dead version of a row may be removed, so every claim has to step
+over more of them: those in the queue's index, and with limits on those of the counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from benchmarks.databases import Server
+from benchmarks.peers.clock import connected
+from benchmarks.store.backlog import fill
+from benchmarks.store.claims import Claim, claim_rate, claiming
+from two_workers import Limits, engine_plugin
+
+CLIENTS = 4
+PENDING = 200_000
+TENANTS = 20
+NEVER_REACHED = Limits(max_active=10_000_000, max_active_per_tenant=10_000_000)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Claims per second before the snapshot, and at the end of the time it was held."""
+
+    undisturbed: float
+    disturbed: float
+
+
+async def under_snapshot(
+    server: Server, env: Mapping[str, str], *, limits: bool, hold: float, window: float
+) -> Held:
+    """Hold a snapshot for `hold` seconds; rates are over `window` seconds."""
+    async with server.database() as url, claiming(url, env) as claim:
+        async with connected(url) as conn:
+            await fill(conn, pending=PENDING, tenants=TENANTS)
+        if limits:
+            plugin = engine_plugin("hand_rolled")
+            async with plugin.connect(plugin.settings({"DATABASE_URL": url})) as engine:
+                await engine.set_limits(NEVER_REACHED)
+        await _rate(claim, window / 3)  # warm
+        undisturbed = await _rate(claim, window)
+        async with _snapshot(url):
+            began = time.perf_counter()
+            while (left := hold - window - (time.perf_counter() - began)) > 0:
+                await _rate(claim, min(left, window))
+            return Held(undisturbed, await _rate(claim, window))
+
+
+async def _rate(claim: Claim, seconds: float) -> float:
+    return await claim_rate(claim, clients=CLIENTS, batch=1, seconds=seconds)
+
+
+@asynccontextmanager
+async def _snapshot(url: str) -> AsyncIterator[None]:
+    async with await psycopg.AsyncConnection.connect(url) as conn:
+        await conn.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+        await conn.execute("SELECT count(*) FROM limits")
+        yield
+        await asyncio.shield(conn.rollback())

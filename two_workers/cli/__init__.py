@@ -13,7 +13,7 @@ import sys
 
 import click
 
-from two_workers.cli import compare, investigate, runs, serve, servers, worker
+from two_workers.cli import compare, investigate, new, runs, serve, servers, worker
 from two_workers.cli.process import fail
 from two_workers.errors import BadInput, RunError
 
@@ -45,13 +45,14 @@ def cli(context: click.Context) -> None:
         click.echo(MAP, nl=False)
 
 
-for module in (compare, investigate, runs, serve, servers, worker):
+for module in (compare, investigate, new, runs, serve, servers, worker):
     for command in module.COMMANDS:
         cli.add_command(command)
 
 
 def main() -> None:
     """Run the command line and exit; every expected error is one line on standard error."""
+    sys.path.insert(0, "")  # an app of one's own in this folder, as `python -m` would find it
     try:
         code = cli.main(standalone_mode=False)
     except (BadInput, RunError) as error:

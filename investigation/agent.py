@@ -35,6 +35,7 @@ from investigation.steps import (
     ModelReply,
     PublishReport,
     Question,
+    Quote,
     Quotes,
     Report,
     ToolCall,
@@ -74,21 +75,16 @@ async def investigate(question: Question) -> Report:
     """Answer a question about a folder of log files, with findings that cite file and line."""
     progress = Progress()
     for remaining in reversed(range(question.max_model_calls)):
-        reply = await do(
-            AskModel(
-                question=question.text,
-                turns=fit(progress.turns, progress.room),
-                must_report=remaining == 0,
-            )
-        )
+        turns = fit(progress.turns, progress.room)
+        reply = await do(AskModel(question=question.text, turns=turns, must_report=remaining == 0))
         progress.add(reply)
         match reply.stop:
             case "refused" | "filtered":
                 return await give_up(question, progress, f"the model {reply.stop}: {reply.text}")
             case "overflow" if progress.room <= SMALLEST_CONVERSATION:
-                return await give_up(question, progress, f"even a short one was {reply.text}")
+                return await give_up(question, progress, f"it does not fit: {reply.text}")
             case "overflow":
-                progress.room //= 2
+                progress.room = min(progress.room, sum(turn.size() for turn in turns)) // 2
                 continue
             case _:
                 pass
@@ -161,14 +157,10 @@ def result_text(outcome: ToolResult | StepFailed) -> str:
 
 async def conclude(question: Question, progress: Progress, draft: Draft) -> Report:
     """Compare every citation with its file, keep what is true, and publish."""
-    claims = [claim.model_dump() for finding in draft.findings for claim in finding.citations]
-    progress.tool_calls += 1
-    looked_up = await do(
-        CallTool(corpus=question.corpus, tool="quote", arguments={"claims": claims})
-    )
-    if not looked_up.ok:
-        return await give_up(question, progress, f"citations not checked: {looked_up.text}")
-    quotes = iter(Quotes.model_validate_json(looked_up.text).quotes)
+    looked_up = await look_up(question, progress, draft)
+    if isinstance(looked_up, str):
+        return await give_up(question, progress, f"citations could not be checked: {looked_up}")
+    quotes = iter(looked_up)
     findings: list[Finding] = []
     unsupported: list[str] = []
     for drafted in draft.findings:
@@ -194,6 +186,19 @@ async def conclude(question: Question, progress: Progress, draft: Draft) -> Repo
             unsupported=tuple(unsupported),
         )
     )
+
+
+async def look_up(question: Question, progress: Progress, draft: Draft) -> tuple[Quote, ...] | str:
+    """What the cited lines really say, in the order of the claims; or why that is unknown."""
+    claims = [claim.model_dump() for finding in draft.findings for claim in finding.citations]
+    if not claims:
+        return ()
+    step = CallTool(corpus=question.corpus, tool="quote", arguments={"claims": claims})
+    progress.tool_calls += 1
+    (outcome,) = await do_all([step], keep_failures=True)
+    if isinstance(outcome, StepFailed) or not outcome.ok:
+        return result_text(outcome)
+    return Quotes.model_validate_json(outcome.text).quotes
 
 
 async def give_up(question: Question, progress: Progress, reason: str) -> Report:

@@ -107,11 +107,14 @@ def write_report(folder: Path, run_id: str, report: Report) -> Path:
     """Write a report under its run's name: complete or not at all, and again without harm."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{run_id.replace(':', '_')}.json"
-    with tempfile.NamedTemporaryFile("w", dir=folder, encoding="utf-8", delete=False) as scratch:
-        scratch.write(report.model_dump_json(indent=2) + "\n")
-        scratch.flush()
-        os.fsync(scratch.fileno())
-    os.replace(scratch.name, path)
+    text = report.model_dump_json(indent=2) + "\n"
+    with tempfile.TemporaryDirectory(prefix=".writing-", dir=folder) as scratch:
+        complete = Path(scratch, path.name)
+        with complete.open("w", encoding="utf-8") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        complete.replace(path)
     return path
 
 
@@ -127,7 +130,7 @@ async def _post(url: str, body: Any, call: Call) -> Any:
         answer = response.json()
     except ValueError:
         answer = None
-    if response.is_success and answer is not None:
+    if response.is_success:
         return answer
     refuse_if_stale(response.status_code, answer, call)
     message = f"{url} answered {response.status_code}: {response.text[:300]}"

@@ -94,11 +94,13 @@ async def run_tool_apart(
         if ended.by_alarm:
             return _too_slow(name, seconds)
         raise RuntimeError(f"the process of tool {name} ended: {ended}") from None
-    except TimeoutError:
-        return _too_slow(name, seconds)
-    finally:
+    except BaseException as error:  # cancelled, say: its work is of no use any more
         with suppress(ProcessLookupError):
             process.kill()
+        if isinstance(error, TimeoutError):
+            return _too_slow(name, seconds)
+        raise
+    finally:
         await process.wait()
 
 

@@ -64,10 +64,13 @@ def _check(operation: Callable[..., Answer], name: str, arguments: Mapping[str, 
 def _within(answer: Answer, limit: int) -> str:
     """The answer as JSON of at most `limit` characters: its largest inner lists are cut."""
     while len(text := json.dumps(answer, ensure_ascii=False, separators=(",", ":"))) > limit:
-        rows = max(_tables(answer), key=lambda table: len(json.dumps(table)), default=None)
-        if rows is None:
+        sizes = [(len(json.dumps(table)), table) for table in _tables(answer)]
+        if not sizes:
             raise ToolError("the answer is too long; ask for less")
-        del rows[len(rows) * 3 // 4 :]
+        largest = max(size for size, _ in sizes)
+        for size, table in sizes:
+            if 2 * size >= largest:
+                del table[len(table) * 3 // 4 :]
         answer["shortened"] = "some lists are cut; ask for one file or a narrower pattern"
     return text
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from investigation.scripted.evidence import Bucket, Evidence, Group, LogFile
-from investigation.scripted.knowledge import Sign, Topic, sign_of, topic_of, words_of
 from investigation.scripted.messages import phrase_of
+from investigation.scripted.signs import Sign, sign_of
+from investigation.scripted.topics import Topic, topic_of, words_of
 
 RELATED_FILES = 4
 CHANGE_WINDOW = timedelta(hours=2)

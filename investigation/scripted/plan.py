@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from investigation.scripted import analysis
 from investigation.scripted.evidence import Evidence
-from investigation.scripted.knowledge import CHANGES, TROUBLE, words_of
+from investigation.scripted.signs import CHANGES, TROUBLE
+from investigation.scripted.topics import words_of
 
 _AT_ONCE = 8
 

@@ -19,6 +19,7 @@ from investigation.scripted.findings import (
     other_troubles,
     spread,
 )
+from investigation.scripted.topics import words_of
 from investigation.scripted.wording import (
     capital,
     duration,
@@ -57,11 +58,13 @@ def _answer(evidence: Evidence, main: Trouble) -> list[str]:
         return [_what_happened(main), *counted, _presumed(evidence, main)]
     if first_word not in _YES_NO:
         return [
+            _unmentioned(evidence),
             _presumed(evidence, main),
             _what_happened(main),
             *_why(evidence, main),
             _how_long(evidence, main),
             *counted[:1],
+            _elsewhere(evidence),
         ]
     if analysis.topic(evidence).name == "intrusion":
         return [_what_happened(main), *counted, *_anyone_in(evidence, main)]
@@ -70,8 +73,8 @@ def _answer(evidence: Evidence, main: Trouble) -> list[str]:
 
 def _what_happened(main: Trouble) -> str:
     return (
-        f"{main.file} has {lines(main.count)} of {quoted(main.name)}, such as {said(main.first.text)}, "
-        f"{span(main)}.{meaning(main)}"
+        f"{main.file} has {lines(main.count)} of {quoted(main.name)}, such as "
+        f"{said(main.first.text)}, {span(main)}.{meaning(main)}"
     )
 
 
@@ -81,6 +84,18 @@ def _presumed(evidence: Evidence, main: Trouble) -> str:
     if not topic.presumed or evidence.hits("outcome", main.file):
         return ""
     return f"No line in {main.file} says in so many words that {topic.presumed}."
+
+
+def _unmentioned(evidence: Evidence) -> str:
+    """Which words of the question stand in no line, where the question is of no known kind."""
+    missing = [
+        word.partition("|")[0]
+        for word in words_of(evidence.question)
+        if not evidence.searches.get(f"word:{word}")
+    ]
+    if analysis.topic(evidence).name != "anything" or not missing:
+        return ""
+    return f"No line mentions {' or '.join(quoted(word) for word in missing)}."
 
 
 def _why(evidence: Evidence, main: Trouble) -> list[str]:
@@ -128,6 +143,19 @@ def _how_long(evidence: Evidence, main: Trouble) -> str:
     return " ".join(parts)
 
 
+def _elsewhere(evidence: Evidence) -> str:
+    """For a question that names nothing: which files of other times hold trouble as well."""
+    chosen = analysis.chosen_files(evidence)
+    others = [
+        f"{file.name} ({file.problems:,} warnings and errors)"
+        for file in evidence.files
+        if file.problems and file not in chosen
+    ]
+    if words_of(evidence.question) or not others:
+        return ""
+    return f"Files of other times hold trouble as well, so ask about one: {', '.join(others)}."
+
+
 def _anyone_in(evidence: Evidence, main: Trouble) -> list[str]:
     """After attempts to log in: did one succeed?"""
     success = evidence.hits("success", main.file)
@@ -156,6 +184,7 @@ def _whether(evidence: Evidence, main: Trouble) -> list[str]:
         ]
     return [
         "The logs do not show it.",
+        _unmentioned(evidence),
         _presumed(evidence, main),
         capital(worked),
         f"What there is: {_what_happened(main)}",

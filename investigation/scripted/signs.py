@@ -1,7 +1,7 @@
-"""What an engineer on call knows before opening a log: signs, and which ones matter to a question.
+"""What an engineer on call knows before opening a log: phrases, and what they usually mean.
 
-A `Sign` is a phrase in a log line and what it usually means. Order matters: the first sign that
-matches a line explains it, so the specific ones stand before the general ones.
+The order of the signs matters: the first that matches a line explains it, so the specific ones
+stand before the general ones.
 """
 
 from __future__ import annotations
@@ -214,108 +214,6 @@ TROUBLE = (
 CHANGES = "|".join(sign.pattern for sign in SIGNS if sign.role == "change")
 
 
-@dataclass(frozen=True)
-class Topic:
-    """A kind of question: which words show it, and what bears on it in the logs.
-
-    `lines` are about it, `success` is the contrary, `outcome` states in so many words what the
-    question presumes (described by `presumed`), and `entities` are worth counting.
-    """
-
-    name: str
-    asked: str
-    lines: str = ""
-    success: str = r"recovered|back to normal|completed successfully"
-    outcome: str = ""
-    presumed: str = ""
-    entities: tuple[tuple[str, str], ...] = ()
-
-
-_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
-
-TOPICS = (
-    Topic(
-        "intrusion",
-        r"break(?:ing)?[- ]?in|intru|attack|brute|hack|log ?in|password|unauthor|compromis",
-        lines=r"failed password|invalid user|break-in|authentication failure",
-        success=r"accepted (?:password|publickey|keyboard\S*) for \S+ from (\S+)",
-        entities=(
-            ("address", rf"(?:from |rhost=)({_ADDRESS})"),
-            ("user name", r"password for (?:invalid user )?(\S+) from"),
-        ),
-    ),
-    Topic(
-        "blocks",
-        r"\bblocks?\b|replica|datanode",
-        lines=r"\bblk_",
-        success=r"verification succeeded",
-        outcome=r"corrupt|missing block|lost block|block \S+ is lost|checksum",
-        presumed="a block is corrupt or lost",
-        entities=(("block", r"(blk_-?\d+)"), ("host", rf"({_ADDRESS})(?=:\d+:Got)")),
-    ),
-    Topic(
-        "instances",
-        r"\binstances?\b|\bvms?\b|virtual machine",
-        lines=r"\binstance\b",
-        success=r"spawned successfully",
-        outcome=r"failed to spawn|error state|build of instance \S+ aborted|no valid host",
-        presumed="an instance failed to start",
-        entities=(("instance", r"instance: ([0-9a-f-]{36})"),),
-    ),
-    Topic(
-        "job",
-        r"\bjobs?\b|\btasks?\b|batch",
-        lines=r"\bjob|task|container",
-        success=r"task transitioned from \w+ to succeeded|job \S+ completed successfully",
-        outcome=r"job\S* (?:job )?transitioned from \w+ to (?:failed|killed|error)"
-        r"|job \S+ (?:failed|was killed)",
-        presumed="the job itself failed",
-        entities=(("service address", r"(?:to|[Oo]ld:) ([\w.-]+[/:][\w.:/-]*\d)"),),
-    ),
-    Topic(
-        "connections",
-        r"connect|network|quorum|peer|reach|session|timeout",
-        lines=r"connection|channel|socket",
-        entities=(("peer", r"for id (\d+)"), ("address", rf"({_ADDRESS})")),
-    ),
-    Topic("anything", r"", entities=(("address", rf"({_ADDRESS})"),)),
-)
-
-
-def topic_of(question: str) -> Topic:
-    """The first topic whose words the question uses."""
-    return next(topic for topic in TOPICS if re.search(topic.asked, question, re.IGNORECASE))
-
-
 def sign_of(text: str) -> Sign | None:
     """The first sign that explains a line, if any does."""
     return next((sign for sign in SIGNS if re.search(sign.pattern, text, re.IGNORECASE)), None)
-
-
-_STOP_WORDS = (
-    "a an and any are at be been by can could did do does for from had has have how i in into is "
-    "it its me my of on or our out see shall should so some someone something tell that the their "
-    "them then there these they this those to up us was we were what when where which who whom "
-    "why will with would you your about log logs happen happened wrong going problem problems "
-    "cause"
-)
-_STOP = frozenset(_STOP_WORDS.split())
-_ENDINGS = ("ions", "ings", "ion", "ing", "ies", "ed", "es", "s")
-_RELATED = {
-    "break": "break|broke",
-    "fail": "fail",
-    "slow": "slow|latency|took",
-    "crash": "crash|exit|kill",
-    "start": "start|spawn|boot|build",
-}
-
-
-def words_of(question: str) -> tuple[str, ...]:
-    """What the question names, as beginnings of words, each a regular expression."""
-    words: dict[str, None] = {}
-    for word in re.findall(r"[a-z][a-z0-9_-]+", question.lower()):
-        if word not in _STOP:
-            ending = next((e for e in _ENDINGS if word.endswith(e) and len(word) - len(e) > 3), "")
-            stem = word.removesuffix(ending)
-            words[_RELATED.get(stem, re.escape(stem))] = None
-    return tuple(words)[:8]

@@ -1,0 +1,278 @@
+"""The whole agent, from question to published report, on an engine in memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from investigation.steps import AskModel, CallTool, Question, Report, Turn, fit
+from investigation.tools import DEFAULT_CORPUS
+from tests.investigation.conftest import driver
+from tests.investigation.misbehaving_vendor import Vendor, call, completion, status
+from two_workers import StepFailed
+
+GOOD = {"file": "api.log", "line": 121, "quote": "disk is full"}
+FALSE = {"file": "api.log", "line": 1, "quote": "disk is full"}
+
+
+def report_call(*findings: tuple[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    return call(
+        "report",
+        {
+            "answer": "The disk.",
+            "confidence": "high",
+            "findings": [
+                {"title": title, "detail": "d", "citations": cited} for title, cited in findings
+            ],
+        },
+    )
+
+
+def question(corpus: Path, **more: Any) -> dict[str, Any]:
+    return {"text": "why are requests failing?", "corpus": str(corpus), **more}
+
+
+async def test_the_default_incident_is_solved() -> None:
+    report: Report = await driver().run({"text": "why do checkouts fail?"})
+    assert "orders-db.pool.max 40 -> 4" in report.answer
+    assert "deploy.log:4" in report.answer
+    assert report.confidence == "high"
+    assert {citation.file for finding in report.findings for citation in finding.citations} >= {
+        "checkout.log",
+        "deploy.log",
+        "gateway.log",
+    }
+    unrelated = [f.title for f in report.findings if f.citations[0].file == "host.log"]
+    assert all(title.startswith("Probably another matter") for title in unrelated)
+
+
+@pytest.mark.parametrize(
+    "text", ["why do checkouts fail?", "is someone breaking in?", "what happened?", "who? where?"]
+)
+async def test_every_citation_is_true(text: str) -> None:
+    report: Report = await driver().run({"text": text})
+    assert report.findings
+    assert report.unsupported == ()
+    for finding in report.findings:
+        for citation in finding.citations:
+            lines = (DEFAULT_CORPUS / citation.file).read_text().splitlines()
+            assert citation.text in " ".join(lines[citation.line - 1].split())
+
+
+async def test_other_questions_and_other_logs_give_other_reports(corpus: Path) -> None:
+    answers = {
+        (await driver().run({"text": text, "corpus": where})).answer
+        for text in ("why do checkouts fail?", "is someone breaking in?")
+        for where in ("", str(corpus))
+    }
+    assert len(answers) == 4
+
+
+async def test_two_runs_ask_for_the_same_steps(corpus: Path) -> None:
+    first, second = driver(), driver()
+    reports = [await one.run(question(corpus)) for one in (first, second)]
+    assert reports[0] == reports[1]
+    assert first.asked == second.asked
+    assert first.recorded == second.recorded
+
+
+def test_another_hash_seed_changes_nothing() -> None:
+    script = (
+        "import asyncio;"
+        "from tests.investigation.conftest import driver;"
+        "d = driver();"
+        "r = asyncio.run(d.run({'text': 'why do checkouts fail?'}));"
+        "print(r.model_dump_json()); print(d.asked)"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "77")
+    }
+    assert len(outputs) == 1
+
+
+async def test_the_report_says_what_it_took(corpus: Path) -> None:
+    it = driver()
+    report: Report = await it.run(question(corpus))
+    steps = [step for batch in it.steps for step in batch]
+    assert report.model_calls == sum(isinstance(step, AskModel) for step in steps)
+    assert report.tool_calls == sum(isinstance(step, CallTool) for step in steps)
+    assert report.tokens_in > 0
+    assert report.cost == report.tokens_in * 2 + report.tokens_out * 8
+    assert it.steps[-1][0].report == report
+
+
+async def test_independent_tools_are_called_at_once(corpus: Path) -> None:
+    it = driver()
+    await it.run(question(corpus))
+    assert max(len(batch) for batch in it.steps) >= 3
+
+
+async def test_a_run_stays_small(corpus: Path) -> None:
+    it = driver()
+    await it.run({"text": "why do checkouts fail?"})
+    for batch, results in zip(it.steps, it.recorded, strict=True):
+        for step in batch:
+            assert len(step.model_dump_json()) < 100_000
+        assert all(len(json.dumps(result)) < 50_000 for result in results)
+
+
+def test_a_conversation_keeps_the_newest_and_fits() -> None:
+    turns = [Turn(text=f"turn {n}", calls=(), results=("x" * 1_000,)) for n in range(50)]
+    kept = fit(turns, limit=5_000)
+    assert sum(turn.size() for turn in kept) <= 5_000
+    assert kept[-1] == turns[-1]
+    assert [turn.text for turn in kept] == [turn.text for turn in turns[-len(kept) :]]
+    assert len(fit(turns[:1], limit=10)) == 1
+
+
+# A model that misbehaves.
+
+
+async def test_a_false_citation_is_dropped(misbehaving: Vendor, corpus: Path) -> None:
+    findings = (("true", [GOOD, FALSE]), ("false", [FALSE]), ("bare", []))
+    misbehaving.queue(completion(tool_calls=[report_call(*findings)]))
+    report: Report = await driver(model_base_url=misbehaving.base_url).run(question(corpus))
+    assert [finding.title for finding in report.findings] == ["true"]
+    assert [citation.line for citation in report.findings[0].citations] == [121]
+    assert report.unsupported == ("false", "bare")
+
+
+@pytest.mark.parametrize(
+    ("first_reply", "told"),
+    [
+        ({"tool_calls": [call("search", "{not json")]}, "not valid JSON"),
+        ({"tool_calls": [call("search", "[1]")]}, "must be a JSON object"),
+        ({"tool_calls": [call("search", {"pattern": "x" * 3_000})]}, "longer than 2000"),
+        ({"tool_calls": [call("drop_tables", {})]}, "there is no tool 'drop_tables'"),
+        ({"tool_calls": [call("report", "{}")]}, "the report is not valid: answer"),
+        ({"tool_calls": [call("report", "x" * 50_000)]}, "50000 characters long"),
+        ({"content": "Let me think."}, "Use a tool"),
+        ({"content": None}, "Use a tool"),
+    ],
+)
+async def test_a_malformed_reply_is_explained_to_the_model(
+    misbehaving: Vendor, corpus: Path, first_reply: dict[str, Any], told: str
+) -> None:
+    misbehaving.queue(
+        completion(**first_reply), completion(tool_calls=[report_call(("true", [GOOD]))])
+    )
+    report: Report = await driver(model_base_url=misbehaving.base_url).run(question(corpus))
+    assert report.answer == "The disk."
+    second_request = misbehaving.requests[1][0]
+    assert told in json.dumps(second_request["messages"])
+    assert len(json.dumps(second_request)) < 20_000
+
+
+async def test_too_many_tool_calls_at_once_are_refused_one_by_one(
+    misbehaving: Vendor, corpus: Path
+) -> None:
+    many = [call("list_files", {}, f"c{n}") for n in range(12)]
+    misbehaving.queue(
+        completion(tool_calls=many), completion(tool_calls=[report_call(("true", [GOOD]))])
+    )
+    it = driver(model_base_url=misbehaving.base_url)
+    await it.run(question(corpus))
+    assert len(it.steps[1]) == 8
+    results = [m["content"] for m in misbehaving.requests[1][0]["messages"] if m["role"] == "tool"]
+    assert ["at most 8" in result for result in results] == [False] * 8 + [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        (completion(refusal="no"), "the model refused: no"),
+        (completion(content="x", finish="content_filter"), "the model filtered"),
+    ],
+)
+async def test_a_refusal_ends_in_an_inconclusive_report(
+    misbehaving: Vendor, corpus: Path, behaviour: Any, reason: str
+) -> None:
+    misbehaving.queue(behaviour)
+    report: Report = await driver(model_base_url=misbehaving.base_url).run(question(corpus))
+    assert report.confidence == "none"
+    assert report.inconclusive is not None
+    assert report.inconclusive.startswith(reason)
+
+
+async def test_a_conversation_that_is_too_long_is_halved_and_asked_again(
+    misbehaving: Vendor, corpus: Path
+) -> None:
+    too_long = status(400, {"message": "long", "code": "context_length_exceeded"})
+    look = call("read", {"file": "api.log", "line": 60, "before": 40, "after": 40})
+    misbehaving.queue(*[completion(tool_calls=[look])] * 3, too_long, too_long)
+    it = driver(model_base_url=misbehaving.base_url)
+    await it.run(question(corpus))
+    _, _, _, full, halved, quartered, *_ = [
+        len(json.dumps(body["messages"])) for body, _ in misbehaving.requests
+    ]
+    assert full > halved > quartered
+
+
+async def test_a_context_that_is_always_too_long_ends_the_run(
+    misbehaving: Vendor, corpus: Path
+) -> None:
+    too_long = status(400, {"message": "long", "code": "context_length_exceeded"})
+    misbehaving.queue(*[too_long] * 50)
+    it = driver(model_base_url=misbehaving.base_url)
+    report: Report = await it.run(question(corpus, max_model_calls=50))
+    assert report.inconclusive is not None
+    assert len(misbehaving.requests) < 10
+
+
+async def test_a_model_that_never_reports_is_stopped(misbehaving: Vendor, corpus: Path) -> None:
+    misbehaving.queue(*[completion(content="Hm.")] * 3)
+    it = driver(model_base_url=misbehaving.base_url)
+    report: Report = await it.run(question(corpus, max_model_calls=3))
+    assert report.inconclusive == "the model handed in no report in its last call"
+    assert report.model_calls == 3
+    last = misbehaving.requests[-1][0]
+    assert last["tool_choice"]["function"]["name"] == "report"
+    assert [tool["function"]["name"] for tool in last["tools"]] == ["report"]
+
+
+async def test_a_model_that_stays_down_fails_the_run_with_its_reason(corpus: Path) -> None:
+    with pytest.raises(StepFailed, match=r"cannot reach http://127.0.0.1:9/v1"):
+        await driver(model_base_url="http://127.0.0.1:9/v1").run(question(corpus))
+
+
+async def test_an_unreadable_corpus_ends_in_a_report_that_says_so(tmp_path: Path) -> None:
+    report: Report = await driver().run(question(tmp_path / "nowhere"))
+    assert "does not exist" in report.answer
+    assert report.findings == ()
+
+
+async def test_unreachable_tools_end_in_a_report_that_says_so(corpus: Path) -> None:
+    it = driver(tools_url="http://127.0.0.1:9")
+    report: Report = await it.run(question(corpus))
+    assert "could not be reached" in report.answer
+
+
+def test_the_agent_module_imports_only_what_a_sandbox_takes() -> None:
+    script = (
+        "import sys, investigation.agent;"
+        "heavy = {'openai', 'httpx', 'uvicorn', 'starlette', 'rich',"
+        " 'investigation.tools', 'investigation.settings'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_question_has_limits() -> None:
+    for bad in ({"text": ""}, {"text": "x" * 3_000}, {"text": "x", "max_model_calls": 0}):
+        with pytest.raises(ValueError, match="validation error"):
+            Question.model_validate(bad)

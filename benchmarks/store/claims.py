@@ -67,7 +67,8 @@ async def claim_rate(claim: Claim, *, clients: int, batch: int, seconds: float) 
     async def client() -> None:
         nonlocal done
         while time.perf_counter() - began < seconds:
-            done += len(await claim(batch))
+            claimed = await claim(batch)  # not inside the +=, which would read `done` before it
+            done += len(claimed)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):

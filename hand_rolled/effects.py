@@ -114,7 +114,7 @@ class Effects:
             beat=lambda detail: self._beat(place, detail),
             checkpoint=known.checkpoint,
         )
-        self.journal.lease.check()
+        await self.journal.lease.confirmed()
         try:
             async with asyncio.timeout(effect.timeout):
                 result = await effect.run(step, call)

@@ -25,7 +25,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -85,6 +85,13 @@ class LeaseLost(Exception):
         self.generation = lease.generation
 
 
+@dataclass
+class Standing:
+    """False while others may take this worker for dead; see `crash.py`."""
+
+    sure: bool = True
+
+
 @dataclass(eq=False)
 class Lease:
     """This worker's claim on one run. Written by the keeper's thread, read by the worker's."""
@@ -93,6 +100,7 @@ class Lease:
     generation: int
     owner: str
     trusted_until: float
+    standing: Standing = field(default_factory=Standing)
     alone: bool = False
     cancel_requested: bool = False
     suspend_requested: bool = False
@@ -109,6 +117,13 @@ class Lease:
             raise LeaseLost(self, self.lost)
         if self.remaining() <= 0:
             raise LeaseLost(self, "not renewed in time")
+
+    async def confirmed(self) -> None:
+        """Wait until nobody can take this worker for dead, then `check`."""
+        while not self.standing.sure:
+            self.check()
+            await asyncio.sleep(0.01)
+        self.check()
 
     @property
     def interrupted(self) -> bool:
@@ -132,7 +147,7 @@ class Keeper:
     worker: str
     owner: Owner
     loop: asyncio.AbstractEventLoop
-    aside: Callable[[], asyncio.Task[None]] | None = None
+    aside: Callable[[], Coroutine[None, None, None]] | None = None
     """Started on the keeper's loop beside the heartbeat (crash detection)."""
     ticked: float = field(default_factory=clock)
     _leases: dict[str, Lease] = field(default_factory=dict)
@@ -193,7 +208,7 @@ class Keeper:
         own_loop = asyncio.get_running_loop()
         self._stop = partial(own_loop.call_soon_threadsafe, stopped.set)
         started.set()
-        beside = None if self.aside is None else self.aside()
+        beside = None if self.aside is None else asyncio.create_task(self.aside())
         try:
             while not stopped.is_set():
                 begun = clock()
@@ -251,9 +266,7 @@ class Keeper:
 
     def _apply(self, leases: list[Lease], rows: list[dict[str, object]], sent: float) -> None:
         if not rows:
-            for lease in leases:
-                self._lose(lease, "this worker was declared dead")
-            self.loop.call_soon_threadsafe(self.owner.declared_dead)
+            self.die()
             return
         renewed = {str(row["run_id"]): row for row in rows if row["run_id"] is not None}
         trusted_until = sent + self.settings.lease_ttl - self.settings.lease_margin
@@ -274,6 +287,12 @@ class Keeper:
         lease.suspend_requested |= suspend
         if news:
             self.loop.call_soon_threadsafe(self.owner.requested, lease)
+
+    def die(self) -> None:
+        """This owner id was declared dead: drop everything."""
+        for lease in self.leases():
+            self._lose(lease, "this worker was declared dead")
+        self.loop.call_soon_threadsafe(self.owner.declared_dead)
 
     def _lose(self, lease: Lease, why: str) -> None:
         with self._guard:

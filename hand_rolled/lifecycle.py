@@ -84,7 +84,7 @@ WITH held AS MATERIALIZED (
     SET status = held.target,
         run_after = CASE WHEN held.target IN ('scheduled', 'waiting')
                          THEN clock_timestamp() + %(wait)s::interval END,
-        ready_at = '-infinity',
+        ready_at = to_timestamp(0),
         closed_at = CASE held.target WHEN 'cancelled' THEN clock_timestamp() END,
         lease_owner = NULL, lease_expires_at = NULL, lease_alone = false,
         suspend_requested = false, holds_slot = false,

@@ -44,7 +44,7 @@ class HandRolledPlugin:
         self, directory: Path, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Mapping[str, str]]:
         """A PostgreSQL of our own under `directory`; see `server.py`."""
-        return server.embedded(directory, env)
+        return server.embedded(directory)
 
 
 PLUGIN = HandRolledPlugin()

@@ -21,7 +21,7 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,32 +47,39 @@ class EmbeddedPostgres:
     """
 
     directory: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """More server settings, for `start`."""
+
+    @property
+    def home(self) -> Path:
+        """Where it really lies: the server's user may not follow our links."""
+        return self.directory.resolve()
 
     @property
     def data(self) -> Path:
-        return self.directory / "data"
+        return self.home / "data"
 
     @property
     def log(self) -> Path:
-        return self.directory / "postgres.log"
+        return self.home / "postgres.log"
 
     @property
     def port(self) -> int:
-        return int((self.directory / "port").read_text())
+        return int((self.home / "port").read_text())
 
     def url(self, database: str = "postgres") -> str:
         """The address, with its password, of one of the server's databases."""
-        password = (self.directory / "password").read_text().strip()
+        password = (self.home / "password").read_text().strip()
         return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> None:
         """Make the data directory, unless there is one. Raises `EngineUnavailable`."""
         if (self.data / "PG_VERSION").exists():
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
         if _runs_as_root():
-            os.chown(self.directory, _server_user().pw_uid, _server_user().pw_gid)
-        password = self.directory / "password"
+            os.chown(self.home, _server_user().pw_uid, _server_user().pw_gid)
+        password = self.home / "password"
         password.touch(mode=0o600)
         password.write_text(secrets.token_urlsafe(16) + "\n")
         if _runs_as_root():
@@ -85,11 +92,11 @@ class EmbeddedPostgres:
 
     def start(self) -> None:
         """Start and wait until it accepts connections; after a stop, on the same port."""
-        port_file = self.directory / "port"
+        port_file = self.home / "port"
         for _ in range(5):
             if not port_file.exists():
                 port_file.write_text(str(_free_port()))
-            options = {**_SETTINGS, "port": str(self.port)}
+            options = {**_SETTINGS, **self.extra, "port": str(self.port)}
             flags = " ".join(f"-c {name}='{value}'" for name, value in options.items())
             try:
                 self._pg_ctl("start", "--log", str(self.log), "--options", flags)
@@ -122,11 +129,11 @@ class EmbeddedPostgres:
         if _runs_as_root():
             user = _server_user()
             as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        output = self.directory / "setup.log"
+        output = self.home / "setup.log"
         with output.open("w") as sink:  # not a pipe: the server inherits it and keeps it open
             done = subprocess.run(
                 [str(self._programs() / program), *arguments],
-                stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.directory,
+                stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.home,
                 start_new_session=True, check=False, timeout=_START_SECONDS * 2, **as_user,
             )  # fmt: skip
         if done.returncode != 0:
@@ -137,9 +144,7 @@ class EmbeddedPostgres:
 
     def _last_words(self) -> str:
         said = [
-            p.read_text(errors="replace")
-            for p in (self.directory / "setup.log", self.log)
-            if p.exists()
+            p.read_text(errors="replace") for p in (self.home / "setup.log", self.log) if p.exists()
         ]
         lines = [line for line in "\n".join(said).splitlines() if line.strip()]
         return " / ".join(lines[-3:])
@@ -148,7 +153,7 @@ class EmbeddedPostgres:
         programs = _wheel_programs()
         if not _runs_as_root() or _reachable_by_all(programs / "postgres"):
             return programs
-        copy = self.directory / "programs"
+        copy = self.home / "programs"
         if not copy.exists():
             shutil.copytree(programs.parent, copy, symlinks=True)
         return copy / "bin"
@@ -196,34 +201,42 @@ def _free_port() -> int:
 
 
 @asynccontextmanager
-async def embedded(directory: Path, env: Mapping[str, str]) -> AsyncIterator[Mapping[str, str]]:
+async def embedded(
+    directory: Path, extra: Mapping[str, str] | None = None
+) -> AsyncIterator[Mapping[str, str]]:
     """A server under `directory`, stopped on leaving, also on failure and Ctrl-C."""
-    server = EmbeddedPostgres(directory / "postgres")
-    if _runs_as_root():
-        _open_the_way(directory)
-    await asyncio.to_thread(server.create)
+    elsewhere = await asyncio.to_thread(_make_room, directory)
+    server = EmbeddedPostgres(directory / "postgres", extra or {})
     try:
+        await asyncio.to_thread(server.create)
         await asyncio.to_thread(server.start)
         yield {"DATABASE_URL": server.url()}
     finally:
         # Not in a thread: an interrupted loop may not wait for one.
         server.stop("fast")
+        if elsewhere is not None:
+            shutil.rmtree(elsewhere, ignore_errors=True)
 
 
-def _open_the_way(directory: Path) -> None:
-    """Let the server's user pass through temporary directories, which are made for us alone.
+def _make_room(directory: Path) -> Path | None:
+    """Make `directory`; and, if it is closed to the server's user, room for the data elsewhere.
 
-    A closed directory elsewhere (a home) is somebody's decision: it stays closed.
+    Temporary directories are often closed to others, and may be closed again behind our back; so
+    the data get one of their own, and `directory` a link to it. A closed directory elsewhere (a
+    home) is somebody's decision, and its data are meant to stay: that is an error.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    if not _runs_as_root():
+        return None
+    closed = [p for p in (directory, *directory.resolve().parents) if not p.stat().st_mode & 0o001]
+    if not closed or (directory / "postgres").exists():
+        return None
     temporary = Path(tempfile.gettempdir()).resolve()
-    for path in (directory.resolve(), *directory.resolve().parents):
-        mode = path.stat().st_mode
-        if mode & 0o001:
-            continue
-        if temporary not in path.parents:
-            raise EngineUnavailable(
-                f"PostgreSQL does not run as root, and its user may not pass {path}; "
-                "choose another directory, run as an ordinary user, or set DATABASE_URL"
-            )
-        path.chmod(mode | 0o001)
+    if temporary not in directory.resolve().parents:
+        raise EngineUnavailable(
+            f"PostgreSQL does not run as root, and its user may not pass {closed[0]}; "
+            "choose another directory, run as an ordinary user, or set DATABASE_URL"
+        )
+    room = Path(tempfile.mkdtemp(prefix="two-workers-postgres-"))
+    (directory / "postgres").symlink_to(room, target_is_directory=True)
+    return room

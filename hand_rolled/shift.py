@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from hand_rolled.claim import Claimed, Claims
+from hand_rolled.crash import CrashWatch
 from hand_rolled.database import TRANSIENT, Database
 from hand_rolled.effects import Effects, describe
 from hand_rolled.handler import Finished, HandedOver, Handler, Parked
 from hand_rolled.journal import Journal
-from hand_rolled.lease import Keeper, Lease, LeaseLost, clock
+from hand_rolled.lease import Keeper, Lease, LeaseLost, Standing, clock
 from hand_rolled.lifecycle import Ending
 from hand_rolled.limits import Slots, sweep
 from hand_rolled.notify import listen
 from hand_rolled.progress import Progress
+from hand_rolled.reclaim import Reclaims
 from two_workers.apps import App
 from two_workers.errors import BudgetExceeded, ReplayMismatch, StepFailed
 
@@ -55,6 +57,7 @@ class Shift:
         resources: Mapping[str, Any],
         *,
         owner: str,
+        number: int,
         process: str,
     ) -> None:
         self._database = database
@@ -63,12 +66,23 @@ class Shift:
         self._resources = resources
         self._owner, self._process = owner, process
         self._claims = Claims(database, owner)
+        self._reclaims = Reclaims(database, owner)
         self._running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._uncertain = False
         self.wake = asyncio.Event()
         self.dead = asyncio.Event()
+        self._standing = Standing()
         self.keeper = Keeper(self._settings, owner, self, asyncio.get_running_loop())
+        if self._settings.crash_detection:
+            self.keeper.aside = CrashWatch(
+                self._settings,
+                worker=owner,
+                number=number,
+                standing=self._standing,
+                on_death=self._somebody_died,
+                on_own_death=self.keeper.die,
+            ).run
 
     # What the keeper and the listener tell us.
 
@@ -97,6 +111,10 @@ class Shift:
         running = self._running.get(run_id)
         if running is not None:
             self.keeper.request(running.lease, cancel=True)
+
+    def _somebody_died(self) -> None:
+        """Called on the keeper's thread."""
+        self.keeper.loop.call_soon_threadsafe(self.wake.set)
 
     # The work.
 
@@ -144,7 +162,7 @@ class Shift:
         pause = self._settings.poll_interval * random.uniform(0.5, 1.0)
         try:
             await self._take_work()
-            due = await self._claims.next_due()
+            due = await self._reclaims.next_due()
             if due is not None:
                 pause = min(pause, max(0.01, due))
         except TRANSIENT as error:
@@ -157,10 +175,10 @@ class Shift:
             return
 
     async def _take_work(self) -> None:
-        await self._claims.promote()
+        await self._reclaims.promote()
         if self._uncertain:
             asked = clock()
-            for claimed in await self._claims.redeliver(list(self._running)):
+            for claimed in await self._reclaims.redeliver(list(self._running)):
                 self._begin(claimed, asked)
             self._uncertain = False
         await self._take_orphans()
@@ -172,7 +190,7 @@ class Shift:
 
     async def _take_orphans(self) -> None:
         asked = clock()
-        for orphan in await self._claims.reclaim(
+        for orphan in await self._reclaims.reclaim(
             list(self._apps),
             [app.version for app in self._apps.values()],
             free=self._free,
@@ -205,6 +223,7 @@ class Shift:
             generation=claimed.generation,
             owner=self._owner,
             trusted_until=asked + self._settings.lease_ttl - self._settings.lease_margin,
+            standing=self._standing,
             alone=claimed.alone,
         )
         app = self._apps[claimed.kind]

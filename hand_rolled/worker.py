@@ -59,8 +59,10 @@ class HandRolledWorker:
     async def _shift(
         self, database: Database, resources: Mapping[str, Any], owner: str, stop: asyncio.Event
     ) -> None:
-        await persistently(lambda: self._register(database, owner))
-        shift = Shift(database, self._apps, resources, owner=owner, process=self._worker_id)
+        number = await persistently(lambda: self._register(database, owner))
+        shift = Shift(
+            database, self._apps, resources, owner=owner, number=number, process=self._worker_id
+        )
         await shift.work(stop)
         if stop.is_set():
             await persistently(lambda: database.fetch(DEREGISTER, owner=owner))

@@ -13,7 +13,7 @@ CREATE TABLE tenants (
     tenant            text PRIMARY KEY,
     max_active        integer,            -- overrides limits.max_active_per_tenant
     active            integer NOT NULL DEFAULT 0 CHECK (active >= 0),
-    last_claimed_at   timestamptz NOT NULL DEFAULT '-infinity'
+    last_claimed_at   timestamptz NOT NULL DEFAULT to_timestamp(0)
 ) WITH (fillfactor = 50);
 
 -- Apart from limits, so that counting does not disturb those who only read the limits.

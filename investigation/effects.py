@@ -7,6 +7,7 @@ reading logs is harmless to repeat, and a report is written once per run.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -79,6 +80,7 @@ async def call_tool(step: CallTool, call: Call) -> ToolResult:
             step.tool,
             step.arguments,
             root=settings.corpus_root,
+            seconds=math.ceil(settings.tool_timeout),
             progress=lambda read: call.beat(f"{step.tool}: {read} bytes read"),
         )
     if not step.tool.replace("_", "").isalnum():  # a name that the model invented; not a path

@@ -34,6 +34,8 @@ from two_workers import Call, MicroUSD, PermanentFailure, RetryLater
 
 LONGEST_WAIT = 3_600.0
 """Seconds. An endpoint that asks for more patience than this has in effect said no."""
+MOST_ATTEMPTS = 30
+"""Patience that is asked for does not count as a failure, so it needs an end of its own."""
 _DEFAULT_WAIT = 5.0
 _OVERFLOW = ("context_length", "context length", "context window", "prompt is too long")
 
@@ -157,9 +159,9 @@ class ModelClient:
             return self._nothing("filtered", message)
         if status == 429 and code != "insufficient_quota":
             wait = retry_after(error.response.headers.get("retry-after"), time.time())
-            if wait <= LONGEST_WAIT:
+            if wait <= LONGEST_WAIT and call.attempt < MOST_ATTEMPTS:
                 raise RetryLater(f"{self._base_url} asks for patience: {message}", after=wait)
-            message = f"it asks to wait {wait:.0f} s; {message}"
+            message = f"it asks to wait {wait:.0f} s, for the {call.attempt}. time; {message}"
         if status >= 500 or status in (408, 409):
             raise ModelUnavailable(f"{self._base_url} answered {status}: {message}")
         raise PermanentFailure(f"{self._base_url} answered {status}: {message}")

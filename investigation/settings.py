@@ -30,7 +30,8 @@ class Settings(BaseSettings):
 
     tools_url: str = Field(default="", pattern=r"^(https?://.*)?$")
     """Where tools are called instead of in this worker: `POST {tools_url}/{tool}`."""
-    tool_timeout: float = Field(default=30, gt=0)
+    tool_timeout: float = Field(default=60, gt=0)
+    """One tool call. Too short, and large files are called too slow on a busy machine."""
     corpus_root: Path | None = None
     """When set, no corpus outside this folder is read."""
 

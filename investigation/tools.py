@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,8 +24,11 @@ from investigation.logs.run import run
 from investigation.steps import ToolResult
 from two_workers import BadInput
 
-TOOL_SECONDS = 20
-"""How long a tool may take in its own process. Whole seconds: the kernel's alarm counts them."""
+CPU_SECONDS = 15
+"""How much processor time a tool may take in its own process; twice what the largest corpus needs
+that is read at all."""
+TOOL_SECONDS = 60
+"""How long it may take by the clock. Whole seconds, as the kernel counts them."""
 DEFAULT_CORPUS = Path(__file__).with_name("corpus")
 """The incident that comes with the package."""
 _ANSWER_BYTES = 1024 * 1024
@@ -64,10 +68,11 @@ async def run_tool_apart(
     arguments: Mapping[str, JsonValue],
     *,
     root: Path | None = None,
+    cpu_seconds: int = CPU_SECONDS,
     seconds: int = TOOL_SECONDS,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ToolResult:
-    """Run one tool in its own process, which ends after `seconds` at the latest.
+    """Run one tool in its own process, which ends after its seconds at the latest.
 
     `progress(bytes)` tells how much has been read. Raises `RuntimeError` if the process died of
     something else than its deadline.
@@ -86,19 +91,25 @@ async def run_tool_apart(
         limit=_ANSWER_BYTES,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
-    request = {"root": str(path), "tool": name, "arguments": arguments, "seconds": seconds}
+    request = {
+        "root": str(path),
+        "tool": name,
+        "arguments": arguments,
+        "cpu_seconds": cpu_seconds,
+        "seconds": seconds,
+    }
     try:
         async with asyncio.timeout(seconds + 5):
             return await _converse(process, json.dumps(request).encode(), progress)
     except _Ended as ended:
-        if ended.by_alarm:
-            return _too_slow(name, seconds)
+        if ended.by_limit:
+            return _too_slow(name)
         raise RuntimeError(f"the process of tool {name} ended: {ended}") from None
     except BaseException as error:  # cancelled, say: its work is of no use any more
         with suppress(ProcessLookupError):
             process.kill()
         if isinstance(error, TimeoutError):
-            return _too_slow(name, seconds)
+            return _too_slow(name)
         raise
     finally:
         await process.wait()
@@ -109,7 +120,7 @@ class _Ended(Exception):
 
     def __init__(self, returncode: int, errors: str) -> None:
         super().__init__(f"exit code {returncode}; {errors}")
-        self.by_alarm = returncode < 0 and not errors
+        self.by_limit = returncode in (-signal.SIGXCPU, -signal.SIGALRM)
 
 
 async def _converse(
@@ -132,9 +143,9 @@ async def _converse(
     raise _Ended(await process.wait(), errors.strip()[-500:])
 
 
-def _too_slow(name: str, seconds: int) -> ToolResult:
+def _too_slow(name: str) -> ToolResult:
     return ToolResult(
         ok=False,
-        text=f"{name} was stopped after {seconds} seconds; ask for one file, or use a simpler "
-        "pattern without nested repetition",
+        text=f"{name} took too long and was stopped; ask for one file, or use a simpler pattern "
+        "without nested repetition",
     )

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-FILE_BYTES = 128 * 1024 * 1024
-TOTAL_BYTES = 256 * 1024 * 1024
+FILE_BYTES = 64 * 1024 * 1024
+TOTAL_BYTES = 128 * 1024 * 1024
 LINE_BYTES = 64 * 1024
 MAX_FILES = 500
 _PROBE = 8 * 1024

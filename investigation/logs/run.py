@@ -2,8 +2,9 @@
 
 A process of its own, because a regular expression that a model wrote can take hours on one line,
 holds the interpreter's lock all the while, and so would silence every heartbeat of its worker: the
-lease would be lost over a typo. A process can be given a deadline. It keeps it even when its
-parent has died, through an alarm that the kernel delivers.
+lease would be lost over a typo. A process can be given limits that the kernel enforces, even when
+its parent has died: processor time, so that a busy machine does not change what a tool finds, and
+an alarm by the clock, for a file system that hangs.
 
 Speaks JSON lines: a request on standard input; `{"progress": bytes}` lines and one
 `{"ok": ..., "text": ...}` line on standard output.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -86,7 +88,9 @@ def _tables(value: Any) -> list[list[Any]]:
 def main() -> None:
     """Carry out the request on standard input."""
     request = json.load(sys.stdin)
-    signal.alarm(request["seconds"])  # ends this process whatever it does, parent or no parent
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"] + 1))
+    signal.alarm(request["seconds"])
 
     def say(message: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")

@@ -215,6 +215,12 @@ async def test_a_used_up_quota_is_no_rate_limit(misbehaving: Vendor, client: Mod
         await ask(client)
 
 
+async def test_patience_has_an_end(misbehaving: Vendor, client: ModelClient) -> None:
+    misbehaving.queue(status(429, {"message": "slow down"}, {"retry-after": "1"}))
+    with pytest.raises(PermanentFailure, match="slow down"):
+        await client.ask(ASK, make_call(None, attempt=30))
+
+
 def test_retry_after_may_be_a_date() -> None:
     now = time.time()
     assert retry_after(formatdate(now + 90, usegmt=True), now) == pytest.approx(90, abs=2)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from investigation.tools import DEFAULT_CORPUS, run_tool, run_tool_apart
 
@@ -40,10 +41,10 @@ async def test_a_catastrophic_pattern_is_stopped_while_the_loop_keeps_running(
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    result = await run_tool_apart(str(tmp_path), "search", {"pattern": CATASTROPHE}, seconds=1)
+    result = await run_tool_apart(str(tmp_path), "search", {"pattern": CATASTROPHE}, cpu_seconds=1)
     ticking.cancel()
     assert not result.ok
-    assert "stopped after 1 seconds" in result.text
+    assert "took too long" in result.text
     assert ticks > 10, "the event loop was starved"
     assert children() == []
 
@@ -81,8 +82,14 @@ def children() -> list[psutil.Process]:
     ]
 
 
-async def test_the_process_ends_by_itself_when_its_worker_is_gone(tmp_path: Path) -> None:
-    """Nobody reads it and nobody kills it: only its own alarm is left."""
+@pytest.mark.parametrize(
+    ("cpu_seconds", "seconds", "expected"),
+    [(1, 60, signal.SIGXCPU), (60, 1, signal.SIGALRM)],
+)
+async def test_the_process_ends_by_itself_when_its_worker_is_gone(
+    tmp_path: Path, cpu_seconds: int, seconds: int, expected: signal.Signals
+) -> None:
+    """Nobody reads it and nobody kills it: only its own limits are left."""
     (tmp_path / "a.log").write_text("a" * 40 + "b\n")
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -95,7 +102,8 @@ async def test_the_process_ends_by_itself_when_its_worker_is_gone(tmp_path: Path
         "root": str(tmp_path),
         "tool": "search",
         "arguments": {"pattern": CATASTROPHE},
-        "seconds": 1,
+        "cpu_seconds": cpu_seconds,
+        "seconds": seconds,
     }
     await process.communicate(json.dumps(request).encode())
-    assert process.returncode == -signal.SIGALRM
+    assert process.returncode == -expected

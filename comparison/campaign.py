@@ -27,7 +27,9 @@ from comparison.workers import Workers
 from comparison.world.client import WorldClient
 
 PATIENCE = 15.0
-"""Seconds beyond the predicted takeover before a run counts as not taken over."""
+"""Seconds to wait, beyond what is predicted, for what the experiment cannot do without."""
+MARGIN = 1.0
+"""Seconds beyond the predicted takeover after which the next fault may come."""
 CONVERGENCE = 40.0
 """Seconds after the last heal in which every run must have ended."""
 
@@ -97,7 +99,6 @@ class Campaign:
             world=self.world,
             workers=self.workers,
             renewal_gap=self.arm.gap,
-            patience=max(self.arm.predict("kill")[1], self.arm.predict("pause")[1]) + PATIENCE,
         )
         chance = stream(self.plan.seed, "cancelled runs")
         places = _spread(self.plan.running_cancellations, len(self.plan.faults), chance)
@@ -118,20 +119,27 @@ class Campaign:
             f"{len(fault.in_flight)} call(s) of {len(fault.owned)} run(s)"
         )
         refilled = asyncio.create_task(self.workers.fill())
+        assert fault.held_key is not None  # it landed
+        held = fault.held_key.rpartition("/")[0]
+        if fault.kind == "kill+cancel":
+            await self._cancel(held, "orphan")
+        expected = self.arm.predict(fault.kind)[1]
+        if fault.kind == "pause" and not self.runs.was_cancelled(held):
+            # A zombie is one only when somebody else has its work.
+            await injector.until_taken_over(fault, [held], timeout=expected + PATIENCE)
         orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
-        if fault.kind == "kill+cancel" and fault.held_key is not None:
-            run = fault.held_key.rpartition("/")[0]
-            orphans = [other for other in orphans if other != run]
-            await self._cancel(run, "orphan")
-        await injector.until_taken_over(fault, orphans)
+        await injector.until_taken_over(fault, orphans, timeout=expected + MARGIN)
         if fault.kind == "pause":
-            victim = self.workers.named(fault.victim)
-            assert victim is not None
-            resumed = time.monotonic_ns()
-            victim.resume()
-            fault = fault.model_copy(update={"resumed_ns": resumed})
+            fault = self._resume(fault)
         await refilled
         return fault
+
+    def _resume(self, fault: FaultRecord) -> FaultRecord:
+        victim = self.workers.named(fault.victim)
+        assert victim is not None
+        resumed = time.monotonic_ns()
+        victim.resume()
+        return fault.model_copy(update={"resumed_ns": resumed})
 
     async def _cancel_running(self, chance: random.Random) -> None:
         """Cancel a run that is waiting for the model at this moment."""

@@ -16,21 +16,27 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import dict_row
 from pydantic import JsonValue
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 
 from comparison.evidence import Clock, End, Ownership, RefusedWrite, Write
 from comparison.ledger import Ledger
-from two_workers import Fence
+from comparison.story import camera
+from comparison.story.engine import StoryEngine
+from comparison.story.settings import SCHEMA
+from temporal_version.engine import TemporalEngine
+from two_workers import Engine, Fence
 
 CLAIMS = """
     SELECT run_id, lease_generation, owner, event, reason, at
     FROM ownership
-    WHERE event IN ('claimed', 'reclaimed', 'reaped')
+    WHERE event IN ('claimed', 'reclaimed', 'reaped') AND run_id = ANY(%(runs)s)
     ORDER BY run_id, lease_generation
 """
 
 JOURNAL = """
     SELECT run_id || '/' || batch || '.' || position AS key, lease_generation, worker, recorded_at
     FROM journal
+    WHERE run_id = ANY(%(runs)s)
     ORDER BY recorded_at
 """
 
@@ -51,7 +57,7 @@ class Records:
 
 
 async def collect(
-    engine: str,
+    engine: Engine,
     env: Mapping[str, str],
     ends: Sequence[End],
     ledger: Ledger,
@@ -59,18 +65,34 @@ async def collect(
     logs: Path,
 ) -> Records:
     """The account of `engine`, on the ledger's clock."""
-    if engine == "temporal":
-        return Records(
-            ownerships=(),
-            writes=tuple(_from_steps(ends, ledger, clock)),
-            refused_writes=tuple(refusals(logs, TEMPORAL_REFUSAL)),
-            server={"store": "SQLite file of the dev server"},
-        )
+    match engine:
+        case TemporalEngine():
+            return await _temporal(engine, ends, ledger, clock, logs)
+        case StoryEngine():
+            return await _story(env["DATABASE_URL"], ends, clock)
+        case _:
+            return await _hand_rolled(env["DATABASE_URL"], ends, clock, logs)
+
+
+async def _temporal(
+    engine: TemporalEngine, ends: Sequence[End], ledger: Ledger, clock: Clock, logs: Path
+) -> Records:
+    about = await engine.client.workflow_service.get_system_info(GetSystemInfoRequest())
+    return Records(
+        ownerships=(),
+        writes=tuple(_from_steps(ends, ledger, clock)),
+        refused_writes=tuple(refusals(logs, TEMPORAL_REFUSAL)),
+        server={"server_version": about.server_version},
+    )
+
+
+async def _hand_rolled(url: str, ends: Sequence[End], clock: Clock, logs: Path) -> Records:
+    runs = {"runs": [end.run for end in ends]}
     async with await psycopg.AsyncConnection.connect(
-        env["DATABASE_URL"], row_factory=dict_row, autocommit=True
+        url, row_factory=dict_row, autocommit=True
     ) as connection:
-        claims = await (await connection.execute(CLAIMS)).fetchall()
-        journal = await (await connection.execute(JOURNAL)).fetchall()
+        claims = await (await connection.execute(CLAIMS, runs)).fetchall()
+        journal = await (await connection.execute(JOURNAL, runs)).fetchall()
         settings = await (await connection.execute(DURABILITY)).fetchall()
     return Records(
         ownerships=tuple(
@@ -79,7 +101,7 @@ async def collect(
                 fence=(row["lease_generation"],),
                 worker=row["owner"],
                 since_ns=clock.mono(row["at"]),
-                cause=row["event"] if not row["reason"] else f"{row['event']}: {row['reason']}",
+                cause=f"{row['event']}: {row['reason']}" if row["reason"] else row["event"],
             )
             for row in claims
         ),
@@ -93,6 +115,23 @@ async def collect(
             for row in journal
         ),
         refused_writes=tuple(refusals(logs, HAND_ROLLED_REFUSAL)),
+        server={row["name"]: row["setting"] for row in settings},
+    )
+
+
+async def _story(url: str, ends: Sequence[End], clock: Clock) -> Records:
+    """The story's table keeps no record of owners; the harness's camera over it does.
+
+    It refuses no write, so there are none to be found in the logs.
+    """
+    known = {end.run for end in ends}
+    notes = [note for note in await camera.develop(url, SCHEMA) if note.run_id in known]
+    async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row) as connection:
+        settings = await (await connection.execute(DURABILITY)).fetchall()
+    return Records(
+        ownerships=camera.ownerships(notes, clock),
+        writes=camera.writes(notes, clock),
+        refused_writes=(),
         server={row["name"]: row["setting"] for row in settings},
     )
 
@@ -114,7 +153,7 @@ def _from_steps(ends: Sequence[End], ledger: Ledger, clock: Clock) -> Iterator[W
                 )
 
 
-HAND_ROLLED_REFUSAL = re.compile(r"LeaseLost|lost the lease|stale write", re.IGNORECASE)
+HAND_ROLLED_REFUSAL = re.compile(r"lost \S+ generation \d+: .* was refused")
 TEMPORAL_REFUSAL = re.compile(r"Activity not found on completion")
 
 

@@ -111,11 +111,12 @@ class Ownership(_Frozen):
     """A worker owned a run (hand_rolled) or a step (Temporal) from `since_ns` on.
 
     `what` is the run's id or the step's key. `cause` says in the engine's words how it began.
+    `worker` is None when the run was taken from its owner and given to nobody.
     """
 
     what: str
     fence: Fence
-    worker: str
+    worker: str | None
     since_ns: int
     cause: str
 

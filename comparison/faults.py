@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from comparison.cluster import Process
@@ -26,16 +27,14 @@ AIM = 15.0  # seconds in which the call to be held must come
 
 @dataclass
 class Injector:
-    """Brings planned faults to the workers. Durations in seconds.
+    """Brings planned faults to the workers.
 
-    `renewal_gap` is the time between two heartbeats that reach the server; `patience` bounds the
-    wait for a takeover.
+    `renewal_gap` is the time in seconds between two heartbeats that reach the server.
     """
 
     world: WorldClient
     workers: Workers
     renewal_gap: float
-    patience: float
 
     async def inject(self, fault: PlannedFault) -> FaultRecord:
         """Carry out one fault, up to the moment at which it has hit."""
@@ -96,17 +95,21 @@ class Injector:
             }
         )
 
-    async def until_taken_over(self, fault: FaultRecord, runs: Iterable[str]) -> bool:
-        """Wait until each of `runs` is taken over; False if one was not within the patience."""
+    async def until_taken_over(
+        self, fault: FaultRecord, runs: Iterable[str], *, timeout: float
+    ) -> None:
+        """Wait until each of `runs` is taken over, or for `timeout` seconds.
+
+        Only keeps faults apart: whether and when a run was taken over is judged at the end, from
+        the ledger.
+        """
         wanted = set(runs)
 
         def look(ledger: Ledger) -> bool | None:
             return wanted <= set(takeovers(ledger.calls.values(), fault)) or None
 
-        try:
-            return await self.world.until(look, timeout=self.patience)
-        except TimeoutError:
-            return False
+        with suppress(TimeoutError):
+            await self.world.until(look, timeout=timeout)
 
 
 def takeovers(calls: Iterable[Call], fault: FaultRecord) -> dict[str, int]:

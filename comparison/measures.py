@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -43,14 +43,16 @@ class Duplicates:
 
     calls: int = 0
     distinct: int = 0
-    by_cause: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    by_cause: dict[str, dict[str, int]] = field(
+        default_factory=lambda: {cause: {"model": 0, "tool": 0, "report": 0} for cause in CAUSES}
+    )
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     micro_usd: list[int] = field(default_factory=lambda: [0, 0])
     micro_usd_spent: int = 0
 
     def count(self, kind: str) -> int:
         """Duplicates of one kind of call."""
-        return sum(counter[kind] for counter in self.by_cause.values())
+        return sum(counts[kind] for counts in self.by_cause.values())
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,11 @@ def measure(case: Case) -> Measures:
 
 
 def _recoveries(case: Case) -> Iterator[Recovery]:
-    recorded = {(write.key, write.worker) for write in case.evidence.writes}
     for fault in case.evidence.faults:
         if not fault.landed:
             continue
         taken = takeovers(case.calls.ledger.calls.values(), fault)
-        for run in orphans(case, fault, recorded):
+        for run in orphans(case, fault):
             yield Recovery(
                 fault=fault.number,
                 kind="pause" if fault.kind == "pause" else "kill",

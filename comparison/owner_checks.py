@@ -44,6 +44,9 @@ def inv_fence(case: Case) -> Findings:
     """No write is recorded for an owner after a newer one has claimed the work or called."""
     found = Findings()
     claims = _claims(case)
+    # Only an owner that is alive when its successor works can write too late: a paused one.
+    paused = [f for f in case.evidence.faults if f.kind == "pause" and f.landed]
+    survived = {key for fault in paused for key in fault.in_flight if _contested(case, key)}
     for write in case.evidence.writes:
         newer = [
             claim
@@ -56,10 +59,9 @@ def inv_fence(case: Case) -> Findings:
             if call.who.fence > write.fence and call.begin.t_ns + CLOCKS_NS < write.t_ns
         ]
         stale = f"{write.key}: the write of {write.worker} under {write.fence} was accepted late"
-        found.evaluate(stale if newer or calls else None, tested=_contested(case, write.key))
-    for refused in case.evidence.refused_writes:
+        found.evaluate(stale if newer or calls else None, tested=write.key in survived)
+    for _ in case.evidence.refused_writes:
         found.evaluate(None)  # a stale write that was tried, and refused
-        del refused
     return found
 
 
@@ -82,36 +84,38 @@ def inv_resume(case: Case) -> Findings:
 
 
 def inv_orphan(case: Case) -> Findings:
-    """A run that lost its worker is taken over within the predicted band and an allowance."""
+    """A run that lost its worker is taken from it within the predicted band and an allowance."""
     found = Findings()
     arm = find_arm(case.evidence.arm)
-    recorded = {(write.key, write.worker) for write in case.evidence.writes}
     for fault in case.evidence.faults:
         if not fault.landed:
             found.doubts.append(f"fault {fault.number} did not land: {fault.problem}")
             continue
         bound = arm.predict(fault.kind)[1] + ALLOWANCE
         taken = takeovers(case.calls.ledger.calls.values(), fault)
-        for run in orphans(case, fault, recorded):
-            at = taken.get(run)
-            late = at is None or (at - fault.after_ns) / 1e9 > bound
+        for run in orphans(case, fault):
+            # A run may be taken from a dead owner and then made to wait (a suspect that is to run
+            # alone, say): the record of ownership shows the first, the ledger only the end.
+            claims = [o.since_ns for o in case.evidence.ownerships if o.what == run]
+            times = [t for t in (*claims, taken.get(run)) if t is not None and t > fault.after_ns]
+            late = not times or (min(times) - fault.after_ns) / 1e9 > bound
             problem = f"{run} was not taken over within {bound:g} s of fault {fault.number}"
             found.evaluate(problem if late else None)
     return found
 
 
-def orphans(case: Case, fault: FaultRecord, recorded: set[tuple[str, str]]) -> list[str]:
+def orphans(case: Case, fault: FaultRecord) -> list[str]:
     """Runs that a fault left with unfinished work that somebody must take over.
 
     Not those whose cancellation was asked for before the takeover, and not those whose step the
     victim still recorded in the instant of the fault.
     """
+    instant = fault.after_ns + CLOCKS_NS
+    recorded = {write.key for write in case.evidence.writes if write.t_ns <= instant}
     cancelled = {
         c.run for c in case.evidence.cancellations if c.requested_ns < fault.after_ns + 10**9
     }
-    unfinished = {
-        key.rpartition("/")[0] for key in fault.in_flight if (key, fault.victim) not in recorded
-    }
+    unfinished = {key.rpartition("/")[0] for key in fault.in_flight if key not in recorded}
     return sorted(unfinished - cancelled)
 
 
@@ -139,7 +143,8 @@ def inv_lease(case: Case) -> Findings:
 
 def _contested(case: Case, key: str) -> bool:
     """True when more than one owner called for the step."""
-    return len({call.who.fence for call in case.calls.by_key.get(key, [])}) > 1
+    calls = case.calls.by_key.get(key, [])
+    return len({(call.who.fence, call.who.worker) for call in calls}) > 1
 
 
 def _resumed_later(case: Case, write: Write) -> bool:

@@ -17,7 +17,7 @@ from comparison.world.holds import HoldPoint
 
 T = TypeVar("T")
 
-FaultKind = Literal["kill", "kill+cancel", "pause"]
+FaultKind = Literal["kill", "kill+cancel", "pause", "hang"]
 
 
 @dataclass(frozen=True, kw_only=True)

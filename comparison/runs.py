@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -12,10 +13,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from comparison.evidence import Cancellation, End, Start
-from two_workers import Engine, Run, RunCancelled, RunFailed, RunView
+from two_workers import Engine, Run, RunCancelled, RunFailed, RunNotFound, RunView
 
 _LONG = 600.0  # seconds; the campaign's own bounds are shorter
-_LOOK = 0.02  # seconds between two looks at a run that is being cancelled
+_QUESTIONS = 8  # at a time, to a server that has done its work
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,13 @@ class _Ended:
 
 
 class Runs:
-    """Starts runs and watches each of them to its end."""
+    """Starts runs and watches each of them to its end.
 
-    def __init__(self, engine: Engine, kind: str, payloads: list[JsonValue]) -> None:
+    Ids begin with a tag of this campaign, since a server that is not ours may keep older runs.
+    """
+
+    def __init__(self, engine: Engine, kind: str, payloads: Sequence[JsonValue]) -> None:
+        self._tag = secrets.token_hex(3)
         self._engine = engine
         self._kind = kind
         self._payloads = payloads
@@ -41,12 +46,15 @@ class Runs:
         self.starts: list[Start] = []
 
     async def start(self, name: str, question: int, *, twin: bool) -> str:
-        """Start a run and note the acknowledgement."""
+        """Start a run and note the acknowledgement. Returns its id."""
+        run_id = f"{self._tag}.{name}"
         payload = self._payloads[question % len(self._payloads)]
-        await self._engine.start(Run(run_id=name, kind=self._kind, payload=payload))
-        self.starts.append(Start(run=name, question=question, t_ns=time.monotonic_ns(), twin=twin))
-        self._watchers[name] = asyncio.create_task(self._watch(name))
-        return name
+        await self._engine.start(Run(run_id=run_id, kind=self._kind, payload=payload))
+        self.starts.append(
+            Start(run=run_id, question=question, t_ns=time.monotonic_ns(), twin=twin)
+        )
+        self._watchers[run_id] = asyncio.create_task(self._watch(run_id))
+        return run_id
 
     async def cancel(self, run: str, case: Literal["pending", "running", "orphan"]) -> Cancellation:
         """Ask for a cancellation; its end is noted by the run's watcher."""
@@ -86,7 +94,7 @@ class Runs:
     @property
     def investigations(self) -> int:
         """How many runs were started to be investigated under faults."""
-        return sum(start.run.startswith("run-") for start in self.starts)
+        return sum(".run-" in start.run for start in self.starts)
 
     async def until_open_below(self, limit: int) -> None:
         """Wait until fewer than `limit` investigations are open."""
@@ -107,8 +115,18 @@ class Runs:
         return await self.until_ended((start.run for start in self.starts), timeout=timeout)
 
     async def ends(self) -> list[End]:
-        """How each run ended, looked at a second time: an end must never change."""
-        return [await self._end(run, ended) for run, ended in self._ended.items()]
+        """Each run that still exists, looked at a second time: an end must never change.
+
+        A run that has not ended is there too, in the state in which it is.
+        """
+        at_a_time = asyncio.Semaphore(_QUESTIONS)
+
+        async def end(run: str) -> End | None:
+            async with at_a_time:
+                return await self._end(run)
+
+        found = await asyncio.gather(*(end(start.run) for start in self.starts))
+        return [end for end in found if end is not None]
 
     async def close(self) -> None:
         """Stop watching."""
@@ -116,8 +134,14 @@ class Runs:
             watcher.cancel()
         await asyncio.gather(*self._watchers.values(), return_exceptions=True)
 
-    async def _end(self, run: str, first: _Ended) -> End:
-        view = await self._engine.get(run)
+    async def _end(self, run: str) -> End | None:
+        try:
+            view = await self._engine.get(run)
+        except RunNotFound:
+            return None
+        ended = view.state.is_final
+        result = await self._result(run, timeout=5.0) if ended else None
+        first = self._ended.get(run) or _Ended(time.monotonic_ns(), view, result)
         return End(
             run=run,
             state=first.view.state,
@@ -126,7 +150,7 @@ class Runs:
             failure=first.view.failure,
             steps=tuple(await self._engine.steps(run)),
             state_again=view.state,
-            result_again=await self._result(run, timeout=5.0),
+            result_again=result,
         )
 
     async def _watch(self, run: str) -> None:

@@ -7,10 +7,8 @@ engine's server is not up. Everything is torn down before the next arm begins.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from comparison.arms import Arm
@@ -23,7 +21,7 @@ from comparison.ledger import Index, Ledger
 from comparison.plan import Plan
 from comparison.runs import Runs
 from comparison.workers import Workers
-from comparison.world.client import WorldClient
+from comparison.world.client import app_env, open_world
 from investigation.steps import Question
 from two_workers import load_app
 from two_workers.engines import server_for
@@ -47,53 +45,32 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
         async with (
             server_for(plugin, base, directory=Path(data)) as env,
             Cluster.open(directory / "logs") as cluster,
-            world(cluster, directory / "ledger.jsonl", plan.seed) as (url, world_client),
+            open_world(
+                cluster,
+                directory / "ledger.jsonl",
+                seed=plan.seed,
+                model_latency=MODEL_LATENCY,
+                tool_latency=TOOL_LATENCY,
+            ) as world,
             plugin.connect(plugin.settings(env)) as engine,
         ):
-            env = {**env, **app_env(url)}
+            env = {**env, **app_env(world.url)}
             app = load_app(APP)
             payloads = [Question(text=q).model_dump(mode="json") for q in plan.questions]
-            runs = Runs(engine, app.kind, list(payloads))
+            runs = Runs(engine, app.kind, payloads)
             workers = Workers(cluster, arm.engine, env, plan.workers, APP)
-            campaign = Campaign(arm, plan, world_client, workers, runs, say)
+            campaign = Campaign(arm, plan, world, workers, runs, say)
             try:
                 await campaign.carry_out()
                 ends = await runs.ends()
             finally:
                 await runs.close()
-            await world_client.catch_up()
-            ledger = world_client.ledger
-            records = await collect(arm.engine, env, ends, ledger, clock, directory / "logs")
+            await world.catch_up()
+            ledger = world.ledger
+            records = await collect(engine, env, ends, ledger, clock, directory / "logs")
             case = _case(campaign, env, records, tuple(ends), ledger, clock.checked())
             case.write(directory)
     return case
-
-
-@asynccontextmanager
-async def world(
-    cluster: Cluster, ledger: Path, seed: int, *, instant: bool = False
-) -> AsyncIterator[tuple[str, WorldClient]]:
-    """A world in a process of its own, and the harness's view of it. `instant`: no latencies."""
-    model, tool = ((0.0, 0.0), (0.0, 0.0)) if instant else (MODEL_LATENCY, TOOL_LATENCY)
-    command = [
-        *(sys.executable, "-m", "comparison.world", "--ledger", str(ledger)),
-        *("--seed", str(seed)),
-        *("--model-latency", f"{model[0]}:{model[1]}", "--tool-latency", f"{tool[0]}:{tool[1]}"),
-    ]
-    process = await cluster.start("world", command, {}, ready=r"^world (\S+)")
-    url = process.ready.result()
-    async with WorldClient.following(url) as client:
-        yield url, client
-
-
-def app_env(url: str) -> dict[str, str]:
-    """The environment in which the app under test meets the world and nothing else."""
-    return {
-        "INVESTIGATION_IDENTIFY_CALLS": "true",
-        "INVESTIGATION_MODEL_BASE_URL": f"{url}/v1",
-        "INVESTIGATION_TOOLS_URL": f"{url}/tools",
-        "INVESTIGATION_REPORTS_URL": f"{url}/reports",
-    }
 
 
 def _case(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import httpx
 
+from comparison.cluster import Cluster
 from comparison.ledger import Begin, Ledger, from_fields
 from comparison.world.holds import Rule
 
@@ -99,3 +102,33 @@ class WorldClient:
         reply.raise_for_status()
         records: list[dict[str, object]] = reply.json()
         return records
+
+
+@asynccontextmanager
+async def open_world(
+    cluster: Cluster,
+    ledger: Path,
+    *,
+    seed: int,
+    model_latency: tuple[float, float] = (0.0, 0.0),
+    tool_latency: tuple[float, float] = (0.0, 0.0),
+) -> AsyncIterator[WorldClient]:
+    """A world in a process of its own that writes to `ledger`. Latencies: low to high seconds."""
+    command = [
+        *(sys.executable, "-m", "comparison.world", "--ledger", str(ledger), "--seed", str(seed)),
+        *("--model-latency", "{}:{}".format(*model_latency)),
+        *("--tool-latency", "{}:{}".format(*tool_latency)),
+    ]
+    process = await cluster.start("world", command, {}, ready=r"^world (\S+)")
+    async with WorldClient.following(process.ready.result()) as client:
+        yield client
+
+
+def app_env(url: str) -> dict[str, str]:
+    """The environment in which the app under test meets the world at `url` and nothing else."""
+    return {
+        "INVESTIGATION_IDENTIFY_CALLS": "true",
+        "INVESTIGATION_MODEL_BASE_URL": f"{url}/v1",
+        "INVESTIGATION_TOOLS_URL": f"{url}/tools",
+        "INVESTIGATION_REPORTS_URL": f"{url}/reports",
+    }

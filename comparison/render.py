@@ -1,0 +1,119 @@
+"""The report on a terminal and as Markdown, from the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from comparison.arms import find_arm
+from comparison.report import NOT_SHOWN, ArmResult, differences, opening, rows
+from comparison.scene import Paid
+from comparison.verdicts import Outcome
+
+MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}
+STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "yellow"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is shown."""
+
+    seed: int
+    environment: dict[str, str]
+    scene: Paid
+    results: Sequence[ArmResult]
+    seconds: float
+
+    @property
+    def header(self) -> list[str]:
+        """What was compared, on what, by whom."""
+        env = self.environment
+        lines = [
+            "One of the engines compared here, hand_rolled, was written by the authors of this "
+            "report. Read what it says in its favour with that in mind.",
+            f"seed {self.seed}; commit {env['commit']}; {self.seconds:.0f} s; {env['machine']}, "
+            f"{env['cpus']} CPUs; Python {env['python']}, temporalio {env['temporalio']}, "
+            f"psycopg {env['psycopg']}",
+        ]
+        for result in self.results:
+            arm = find_arm(result.arm)
+            settings = ", ".join(f"{k}={v}" for k, v in arm.env.items())
+            server = ", ".join(f"{k}={v}" for k, v in result.server.items())
+            lines.append(
+                f"{arm.name}: {arm.what}. Settings: {settings}. Server: {server}. Durability: "
+                f"{arm.durability}. Its owner maintains {arm.maintains}."
+            )
+        return lines
+
+
+def to_terminal(report: Report, console: Console) -> None:
+    """The opening, the verdicts, the table, the differences, and what is not shown."""
+    console.print()
+    for line in report.header:
+        console.print(Text(line, style="dim"))
+    console.print()
+    console.print(Text(opening(report.scene), style="bold"))
+    for result in report.results:
+        console.print(f"\nVerdicts: [bold]{result.arm}[/bold]")
+        for verdict in result.verdicts:
+            console.print(
+                Text(f"  {MARKS[verdict.outcome]} ", style=STYLES[verdict.outcome])
+                + Text(f"{verdict.invariant:<11} {verdict.rule}: {verdict.detail}")
+            )
+    console.print()
+    console.print(_table(report.results))
+    for title, lines in (
+        ("What differs", differences(report.results)),
+        ("What this does not show", NOT_SHOWN),
+    ):
+        console.print(f"\n[bold]{title}[/bold]")
+        for line in lines:
+            console.print(Text(f"  - {line}"))
+
+
+def _table(results: Sequence[ArmResult]) -> Table:
+    table = Table(title="Side by side", title_justify="left", show_lines=False)
+    table.add_column("")
+    for result in results:
+        table.add_column(result.arm)
+    for section, members in groupby(rows(results), key=lambda row: row.section):
+        table.add_section()
+        table.add_row(Text(section, style="bold"))
+        for row in members:
+            table.add_row(Text(f"  {row.label}"), *(Text(cell) for cell in row.cells))
+    return table
+
+
+def to_markdown(report: Report) -> str:
+    """The same as a file to keep."""
+    parts = ["# Two workers: what broke, and what each answer cost", ""]
+    parts += [f"- {line}" for line in report.header]
+    parts += ["", "## The first scene", "", opening(report.scene)]
+    for result in report.results:
+        parts += ["", f"## Verdicts: {result.arm}", "", "| | invariant | rule | found | times |"]
+        parts += ["|---|---|---|---|---|"]
+        parts += [
+            f"| {v.outcome} | {v.invariant} | {v.rule} | {v.detail} | {v.times} |"
+            for v in result.verdicts
+        ]
+    names = [result.arm for result in report.results]
+    parts += [
+        "",
+        "## Side by side",
+        "",
+        f"| | {' | '.join(names)} |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for section, members in groupby(rows(report.results), key=lambda row: row.section):
+        parts.append(f"| **{section}** |" + " |" * len(names))
+        parts += [f"| {row.label.strip()} | {' | '.join(row.cells)} |" for row in members]
+    parts += ["", "## What differs", ""]
+    parts += [f"- {line}" for line in differences(report.results)]
+    parts += ["", "## What this does not show", ""]
+    parts += [f"- {line}" for line in NOT_SHOWN]
+    return "\n".join(parts) + "\n"

@@ -48,9 +48,9 @@ SERVER_KNOBS: Mapping[Arm, Mapping[str, str]] = {
 class DevServer:
     """One dev server on one data file. Start, kill, start again: the data stay."""
 
-    def __init__(self, directory: Path, *, arm: Arm, executable: str) -> None:
+    def __init__(self, directory: Path, *, executable: str, knobs: Mapping[str, str]) -> None:
         self.port = _free_port()
-        self._arm = arm
+        self._knobs = knobs
         self._executable = executable
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
@@ -118,7 +118,7 @@ class DevServer:
 
     def _command(self) -> list[str]:
         attributes = [f"{k.name}={_TYPES[k.indexed_value_type.name]}" for k in SEARCH_ATTRIBUTES]
-        knobs = [f"{key}={value}" for key, value in SERVER_KNOBS[self._arm].items()]
+        knobs = [f"{key}={value}" for key, value in self._knobs.items()]
         return [
             *(self._executable, "server", "start-dev", "--headless", "--log-level", "error"),
             *("--ip", "127.0.0.1", "--port", str(self.port)),
@@ -151,7 +151,8 @@ _TYPES = {"KEYWORD": "Keyword", "INT": "Int"}
 @asynccontextmanager
 async def embedded(directory: Path, env: Mapping[str, str]) -> AsyncIterator[Mapping[str, str]]:
     """A running server under `directory`; yields the variables that point to it."""
-    server = DevServer(directory, arm=read(env).arm, executable=find_executable(env))
+    knobs = SERVER_KNOBS[read(env).arm]
+    server = DevServer(directory, executable=find_executable(env), knobs=knobs)
     await server.start()
     try:
         yield {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "default"}

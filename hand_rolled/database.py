@@ -3,7 +3,8 @@
 - Every statement is its own transaction (autocommit), so a worker that is paused between two
   statements holds no lock. The few transactions are bounded by `transaction_timeout` on the server.
 - Limits are set by SET after connecting, not as startup parameters, which poolers refuse.
-- No prepared statements: behind a pooler in transaction mode they land on another backend.
+- No prepared statements, except on the fast path: behind a pooler in transaction mode they land on
+  another backend.
 - A half-open connection never answers. TCP keepalives find a dead peer; `query_timeout` on the
   client finds a peer that acknowledges and stays silent.
 """
@@ -52,7 +53,7 @@ def connect_arguments(settings: Settings, *, application: str) -> dict[str, Any]
     return {
         "autocommit": True,
         "row_factory": dict_row,
-        "prepare_threshold": None,
+        "prepare_threshold": 2 if settings.fast else None,
         "connect_timeout": max(2, round(settings.connect_timeout)),
         "application_name": f"two-workers {application}"[:63],
         "keepalives_idle": 5,

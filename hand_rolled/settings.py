@@ -74,6 +74,9 @@ class Settings(BaseModel):
     crash_backoff: float = Field(default=1.0, gt=0)
 
     # Connections.
+    fast: bool = False
+    """Commit the writes of many runs together (`fast/`). Needs prepared statements, so no pooler in
+    transaction mode between here and the database."""
     pool_size: int = Field(default=4, ge=1)
     query_timeout: float = Field(default=5.0, gt=0)
     """Client-side bound of one statement: a half-open connection must not silence a worker."""

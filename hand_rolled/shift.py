@@ -226,6 +226,15 @@ class Shift:
             standing=self._standing,
             alone=claimed.alone,
         )
+        handler = self._handler(lease, claimed)
+        running = Running(lease, handler.effects)
+        self._running[claimed.run_id] = running
+        self.keeper.hold(lease)
+        task = asyncio.create_task(self._own(running, handler, claimed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _handler(self, lease: Lease, claimed: Claimed) -> Handler:
         app = self._apps[claimed.kind]
         journal = Journal(self._database, lease, self._process)
         effects = Effects(
@@ -236,12 +245,7 @@ class Shift:
             process=self._process,
             jitter=self._settings.retry_jitter,
         )
-        running = Running(lease, effects)
-        self._running[claimed.run_id] = running
-        self.keeper.hold(lease)
-        task = asyncio.create_task(self._own(running, Handler(app, journal, effects), claimed))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        return Handler(app, journal, effects)
 
     async def _own(self, running: Running, handler: Handler, claimed: Claimed) -> None:
         try:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from hand_rolled.database import Database, persistently
+from hand_rolled.fast.shift import FastShift
 from hand_rolled.settings import Settings
 from hand_rolled.shift import Shift
 from two_workers.apps import App
@@ -60,7 +61,8 @@ class HandRolledWorker:
         self, database: Database, resources: Mapping[str, Any], owner: str, stop: asyncio.Event
     ) -> None:
         number = await persistently(lambda: self._register(database, owner))
-        shift = Shift(
+        kind_of_shift = FastShift if self._settings.fast else Shift
+        shift = kind_of_shift(
             database, self._apps, resources, owner=owner, number=number, process=self._worker_id
         )
         await shift.work(stop)

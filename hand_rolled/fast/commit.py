@@ -1,0 +1,239 @@
+"""Group commit: the records and ends of many runs, fenced and made durable by one statement.
+
+- One statement per flush, never BEGIN … COMMIT: a worker that is paused between two statements of a
+  transaction would keep the locks of hundreds of runs.
+- Each run's row is locked FOR NO KEY UPDATE under its own fence, in the order of the run ids; then
+  tenants, then the total. Every statement that locks several rows keeps this order, so none
+  deadlocks with another.
+- Each write has one of three outcomes. *Written*. *Already ours*: the answer to an earlier commit
+  was lost, and this is its repetition. *Fenced*: another owner has the run.
+- One bad row must not cost the others: on an error in the data the flush is halved and tried again,
+  until only the culprit fails.
+- No lingering: a flush takes what is there when the one before has ended. The slower the disk, the
+  larger the groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from psycopg import errors
+
+from hand_rolled.database import TRANSIENT, Database, Row, persistently
+from hand_rolled.journal import Entry, Place, as_json
+from hand_rolled.lease import Lease, LeaseLost
+
+MAX_ROWS = 500
+MAX_BYTES = 4_000_000
+
+# RECORD and FINISH of the readable path for many runs at once. A run appears once: with the steps
+# it recorded, its end, or both.
+FLUSH = """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(run_ids)s::text[], %(generations)s::bigint[], %(targets)s::text[], %(results)s::text[],
+        %(failures)s::text[]
+    ) AS asked (run_id, generation, target, result, failure)
+), held AS MATERIALIZED (
+    -- The fence. Where the lock had to wait, the condition is checked on the newest version.
+    SELECT r.run_id, r.tenant, r.holds_slot, r.lease_generation, asked.result, asked.failure,
+           CASE WHEN asked.target IS NOT NULL AND r.cancel_requested THEN 'cancelled'
+                ELSE asked.target END AS target
+    FROM asked JOIN runs r ON r.run_id = asked.run_id
+    WHERE r.lease_generation = asked.generation AND r.lease_owner = %(worker)s
+    ORDER BY r.run_id
+    FOR NO KEY UPDATE OF r
+), recorded AS (
+    -- What conflicts was recorded before: whether by us is asked afterwards.
+    INSERT INTO journal (run_id, batch, position, kind, fingerprint, outcome, succeeded, attempt,
+                         cost, lease_generation, worker)
+    SELECT entry.run_id, entry.batch, entry.position, entry.kind, entry.fingerprint,
+           entry.outcome::json, entry.succeeded, entry.attempt, entry.cost, held.lease_generation,
+           %(process)s
+    FROM unnest(
+        %(owners)s::text[], %(batches)s::int[], %(positions)s::int[], %(kinds)s::text[],
+        %(fingerprints)s::text[], %(outcomes)s::text[], %(succeeded)s::bool[], %(attempts)s::int[],
+        %(costs)s::bigint[]
+    ) AS entry (run_id, batch, position, kind, fingerprint, outcome, succeeded, attempt, cost)
+    JOIN held ON held.run_id = entry.run_id
+    ON CONFLICT (run_id, batch, position) DO NOTHING
+    RETURNING run_id, batch, position, cost
+), progress AS MATERIALIZED (
+    SELECT run_id, count(*) AS records, sum(cost) AS cost FROM recorded GROUP BY run_id
+), written AS (
+    UPDATE runs r
+    SET progress_at = clock_timestamp(),
+        cost = r.cost + coalesce(progress.cost, 0)
+             + CASE WHEN held.target IS NULL THEN 0 ELSE r.reserved END,
+        reserved = CASE WHEN held.target IS NULL THEN r.reserved ELSE 0 END,
+        crashes = CASE WHEN progress.records > 0 THEN 0 ELSE r.crashes END,
+        solo_crashes = CASE WHEN progress.records > 0 THEN 0 ELSE r.solo_crashes END,
+        takeaways = CASE WHEN progress.records > 0 THEN 0 ELSE r.takeaways END,
+        suspect = r.suspect AND progress.records IS NULL AND held.target IS NULL,
+        lease_alone = r.lease_alone AND progress.records IS NULL AND held.target IS NULL,
+        status = coalesce(held.target, r.status),
+        closed_at = CASE WHEN held.target IS NOT NULL THEN clock_timestamp() END,
+        result = CASE held.target WHEN 'succeeded' THEN held.result::json END,
+        failure = CASE held.target WHEN 'failed' THEN held.failure END,
+        lease_owner = CASE WHEN held.target IS NULL THEN r.lease_owner END,
+        lease_expires_at = CASE WHEN held.target IS NULL THEN r.lease_expires_at END,
+        suspend_requested = r.suspend_requested AND held.target IS NULL,
+        holds_slot = r.holds_slot AND held.target IS NULL,
+        version = r.version + 1
+    FROM held LEFT JOIN progress ON progress.run_id = held.run_id
+    WHERE r.run_id = held.run_id
+    RETURNING r.run_id, r.status, r.version, r.lease_generation, held.target,
+              coalesce(progress.records, 0) AS records
+), logged AS (
+    INSERT INTO ownership (run_id, version, lease_generation, event, owner, reason)
+    SELECT run_id, version, lease_generation, 'finished', %(worker)s, status
+    FROM written WHERE target IS NOT NULL
+), closed AS (
+    DELETE FROM open_steps o USING recorded
+    WHERE o.run_id = recorded.run_id AND o.batch = recorded.batch
+      AND o.position = recorded.position
+), vacated AS MATERIALIZED (
+    SELECT t.tenant FROM tenants t
+    WHERE t.tenant IN (SELECT tenant FROM held WHERE holds_slot AND target IS NOT NULL)
+    ORDER BY t.tenant FOR NO KEY UPDATE
+), counted AS (
+    -- Once per flush, and never when nothing is counted.
+    UPDATE tenants t SET active = t.active - freed.runs
+    FROM (SELECT tenant, count(*) AS runs FROM held
+          WHERE holds_slot AND target IS NOT NULL GROUP BY tenant) freed
+    WHERE t.tenant = freed.tenant AND t.tenant IN (SELECT tenant FROM vacated)
+    RETURNING freed.runs
+), summed AS (
+    UPDATE active_total SET active = active - (SELECT sum(runs) FROM counted)
+    WHERE EXISTS (SELECT FROM counted)
+)
+SELECT run_id, status, records FROM written
+"""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run is to end. `result` is JSON text."""
+
+    target: Literal["succeeded", "failed"]
+    result: str | None
+    failure: str | None
+
+
+@dataclass(eq=False)
+class Write:
+    """What one run wants written: steps it recorded, perhaps its end.
+
+    Further records may join while it waits for its flush. `done` yields the row that the flush
+    wrote, or None if the fence let nothing through.
+    """
+
+    lease: Lease
+    done: asyncio.Future[Row | None]
+    entries: list[tuple[Place, Entry, str]] = field(default_factory=list)
+    end: End | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Roughly what it adds to a statement."""
+        ending = 0 if self.end is None else len(self.end.result or self.end.failure or "")
+        return ending + sum(200 + len(outcome) for _, _, outcome in self.entries)
+
+
+class GroupCommit:
+    """Collects the writes of a worker's runs and flushes them, one group after the other."""
+
+    def __init__(self, database: Database, *, owner: str, process: str) -> None:
+        self._database = database
+        self._fixed = {"worker": owner, "process": process}
+        self._waiting: dict[str, Write] = {}
+        self._news = asyncio.Event()
+
+    def add(
+        self, lease: Lease, *, record: tuple[Place, Entry] | None = None, end: End | None = None
+    ) -> Write:
+        """Have a record or an end of one run written with the next flush; returns at once."""
+        write = self._waiting.get(lease.run_id)
+        if write is None:
+            write = Write(lease, asyncio.get_running_loop().create_future())
+            self._waiting[lease.run_id] = write
+            self._news.set()
+        if record is not None:
+            place, entry = record
+            write.entries.append((place, entry, as_json(entry.outcome)))
+        write.end = end or write.end
+        return write
+
+    async def run(self) -> None:
+        """Flush until cancelled."""
+        while True:
+            await self._news.wait()
+            group = self._take()
+            await self._flush(group)
+
+    def _take(self) -> list[Write]:
+        group: list[Write] = []
+        rows = size = 0
+        for run_id in list(self._waiting):
+            write = self._waiting[run_id]
+            if group and (rows >= MAX_ROWS or size + write.bytes > MAX_BYTES):
+                return group
+            group.append(self._waiting.pop(run_id))
+            rows, size = rows + 1 + len(write.entries), size + write.bytes
+        self._news.clear()
+        return group
+
+    async def _flush(self, group: Sequence[Write]) -> None:
+        """Write a group, however often it takes, and tell each run what became of its write."""
+        try:
+            rows = await persistently(
+                lambda: self._database.fetch(FLUSH, **self._fixed, **_columns(group)),
+                until=lambda: max(write.lease.remaining() for write in group),
+            )
+        except (errors.DataError, errors.IntegrityError) as error:
+            if len(group) == 1:
+                _tell(group[0], error)
+                return
+            middle = len(group) // 2
+            await self._flush(group[:middle])
+            await self._flush(group[middle:])
+        except TRANSIENT as error:
+            for write in group:
+                _tell(write, LeaseLost(write.lease, f"no answer from the database: {error}"))
+        except Exception as error:  # whatever it is, nobody may wait for ever
+            for write in group:
+                _tell(write, error)
+        else:
+            found = {row["run_id"]: row for row in rows}
+            for write in group:
+                if not write.done.done():
+                    write.done.set_result(found.get(write.lease.run_id))
+
+
+def _tell(write: Write, error: Exception) -> None:
+    if not write.done.done():
+        write.done.set_exception(error)
+
+
+def _columns(group: Sequence[Write]) -> dict[str, Any]:
+    ends = [write.end for write in group]
+    entries = [(write.lease.run_id, *entry) for write in group for entry in write.entries]
+    return {
+        "run_ids": [write.lease.run_id for write in group],
+        "generations": [write.lease.generation for write in group],
+        "targets": [None if end is None else end.target for end in ends],
+        "results": [None if end is None else end.result for end in ends],
+        "failures": [None if end is None else end.failure for end in ends],
+        "owners": [run_id for run_id, _, _, _ in entries],
+        "batches": [place.batch for _, place, _, _ in entries],
+        "positions": [place.position for _, place, _, _ in entries],
+        "kinds": [entry.kind for _, _, entry, _ in entries],
+        "fingerprints": [entry.fingerprint for _, _, entry, _ in entries],
+        "outcomes": [outcome for _, _, _, outcome in entries],
+        "succeeded": [entry.succeeded for _, _, entry, _ in entries],
+        "attempts": [entry.attempt for _, _, entry, _ in entries],
+        "costs": [entry.cost for _, _, entry, _ in entries],
+    }

@@ -1,0 +1,49 @@
+"""The worker's loop on the fast path: claims in batches, housekeeping at its own pace.
+
+The readable loop looks for everything each time a run ends: due runs, orphans, suspects, leftovers.
+Here a run's end only leads to a claim, and not before a good part of the worker's places is free;
+the rest is looked for every `poll_interval`, and at once after a notification or a death.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hand_rolled.claim import Claimed
+from hand_rolled.fast.commit import GroupCommit
+from hand_rolled.fast.journal import FastEffects, FastHandler, FastJournal
+from hand_rolled.handler import Handler
+from hand_rolled.lease import Lease
+from hand_rolled.limits import Slots
+from hand_rolled.shift import Shift
+
+
+class FastShift(Shift):
+    """A shift whose runs share their commits."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._group = GroupCommit(self._database, owner=self._owner, process=self._process)
+
+    async def work(self, stop: asyncio.Event) -> None:
+        """Until `stop` or until declared dead; the last flush ends after the last run."""
+        flushing = asyncio.create_task(self._group.run())
+        try:
+            await super().work(stop)
+        finally:
+            flushing.cancel()
+            await asyncio.gather(flushing, return_exceptions=True)
+
+    def _handler(self, lease: Lease, claimed: Claimed) -> Handler:
+        app = self._apps[claimed.kind]
+        journal = FastJournal(self._database, lease, self._process, group=self._group)
+        effects = FastEffects(
+            app=app,
+            journal=journal,
+            slots=Slots(journal, claimed.budget),
+            resources=self._resources[claimed.kind],
+            process=self._process,
+            jitter=self._settings.retry_jitter,
+        )
+        return FastHandler(app, journal, effects)

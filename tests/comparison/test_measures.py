@@ -1,0 +1,75 @@
+"""The figures of the honest campaign, where each is known by construction."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparison.measures import measure
+
+from .planted import Planted
+
+
+def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned_step() -> None:
+    found = measure(Planted().case())
+    kill, pause = found.recoveries
+    assert (kill.kind, kill.run) == ("kill", "run-0")
+    assert kill.takeover == pytest.approx(1.995)
+    assert (pause.kind, pause.run) == ("pause", "run-1")
+    assert pause.takeover == pytest.approx(1.995)
+    assert found.in_band == {"kill": (1, 1), "pause": (1, 1)}
+
+
+def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
+    planted = Planted()
+    planted.records = planted.records[:8]  # up to the call that A's death aborted
+    found = measure(planted.case())
+    assert found.recoveries[0].takeover is None
+    assert found.takeover["kill"] is None
+
+
+def test_duplicates_are_counted_by_what_became_of_the_earlier_call() -> None:
+    found = measure(Planted().case()).duplicates
+    assert found.by_cause["aborted in flight"]["model"] == 1
+    assert found.by_cause["overlap"]["model"] == 1
+    assert found.count("model") == 2
+    assert found.count("tool") == 0
+    # A's call reached nobody, C's reached its (frozen) caller: that is the pair of bounds.
+    assert found.tokens == [110, 220]
+    assert found.micro_usd == [1000, 2000]
+
+
+def test_a_call_after_the_record_is_the_duplicate_that_must_not_be() -> None:
+    planted = Planted()
+    planted.call("run-0", "0.0", 2, "B", at=4.5, ends=4.6)
+    found = measure(planted.case()).duplicates
+    assert found.by_cause["replayed though recorded"]["model"] == 1
+
+
+def test_a_zombies_call_is_counted_whether_or_not_it_is_refused() -> None:
+    planted = Planted()
+    planted.call("run-1", "1.0", 1, "C", at=13.1, ends=13.11, outcome="refused")
+    planted.call("run-1", "2.0", 1, "C", at=13.2, ends=13.3)  # past the world: nobody called it yet
+    found = measure(planted.case()).zombies
+    assert (found.pauses, found.calls_made, found.calls_refused) == (1, 2, 1)
+
+
+def test_an_accepted_stale_write_is_counted_as_tried_and_accepted() -> None:
+    planted = Planted()
+    planted.write("run-1", "1.0", 1, "C", at=13.1)
+    found = measure(planted.case()).zombies
+    assert (found.writes_tried, found.writes_accepted) == (1, 1)
+
+
+def test_a_cancellation_is_timed_up_to_its_last_call() -> None:
+    [found] = measure(Planted().case()).cancellations
+    assert found.acknowledged == pytest.approx(0.01)
+    assert found.ended == pytest.approx(0.1)
+    assert found.last_begin is None
+    assert found.last_end == pytest.approx(0.05)
+    assert found.begun_after == 0
+
+
+def test_a_run_that_never_ended_is_lost() -> None:
+    planted = Planted()
+    del planted.ends["run-1"]
+    assert measure(planted.case()).runs_lost == 1

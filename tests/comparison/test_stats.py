@@ -1,0 +1,75 @@
+"""Statistics against an oracle or a closed form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from comparison.stats import (
+    median_over_blocks,
+    needed_for,
+    proportion,
+    quantile_interval,
+    summarise,
+    upper_bound_of_zero,
+)
+
+
+def test_the_sample_needed_for_a_quantile_is_the_known_one() -> None:
+    assert needed_for(0.95) == 59
+    assert needed_for(0.99) == 299
+
+
+@pytest.mark.parametrize(("n", "percent"), [(20, 13.9), (30, 9.5), (100, 3.0), (300, 1.0)])
+def test_a_zero_count_rules_out_what_the_rule_of_three_says(n: int, percent: float) -> None:
+    assert 100 * upper_bound_of_zero(n) == pytest.approx(percent, abs=0.06)
+
+
+def test_nothing_observed_rules_out_nothing() -> None:
+    assert upper_bound_of_zero(0) == 1.0
+
+
+def test_a_p95_is_given_from_59_samples_on_and_not_before() -> None:
+    chance = np.random.default_rng(1)
+    small = summarise([[v] for v in chance.exponential(size=58)])
+    large = summarise([[v] for v in chance.exponential(size=59)])
+    assert small is not None
+    assert small.p95 is None
+    assert large is not None
+    assert large.p95 is not None
+    assert large.p95.low <= large.p95.value <= large.maximum
+
+
+def test_a_quantile_interval_covers_the_truth_as_often_as_it_claims() -> None:
+    chance = np.random.default_rng(2)
+    truth = -math.log(1 - 0.9)
+    intervals = [quantile_interval(list(chance.exponential(size=80)), 0.9) for _ in range(400)]
+    covered = sum(i.low <= truth <= i.high for i in intervals) / len(intervals)
+    assert covered >= 0.93
+
+
+def test_resampling_blocks_gives_a_wider_interval_than_pretending_independence() -> None:
+    chance = np.random.default_rng(3)
+    blocks = [[center + chance.normal(0, 0.01) for _ in range(5)] for center in range(8)]
+    by_block = median_over_blocks(blocks, seed=1)
+    alone = median_over_blocks([[v] for block in blocks for v in block], seed=1)
+    assert by_block.high - by_block.low > alone.high - alone.low
+
+
+def test_one_block_has_no_interval() -> None:
+    lone = median_over_blocks([[1.0, 2.0, 3.0]], seed=1)
+    assert (lone.value, lone.low, lone.high) == (2.0, -math.inf, math.inf)
+
+
+def test_no_sample_has_no_summary() -> None:
+    assert summarise([]) is None
+    assert summarise([[], []]) is None
+
+
+def test_a_rate_has_its_exact_interval() -> None:
+    found = proportion(3, 20)
+    low, high = scipy_stats.beta.ppf([0.025, 0.975], [3, 4], [18, 17])
+    assert (found.value, found.low, found.high) == pytest.approx((0.15, low, high))

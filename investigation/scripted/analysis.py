@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from investigation.scripted.evidence import Bucket, Evidence, Group, LogFile
-from investigation.scripted.messages import phrase_of
+from investigation.scripted.messages import phrase_of, shape_of
 from investigation.scripted.signs import Sign, sign_of
 from investigation.scripted.topics import Topic, topic_of, words_of
 
@@ -37,7 +37,7 @@ class Trouble:
 
     @property
     def name(self) -> str:
-        return self.sign.name if self.sign else f"“{phrase_of(self.first.text)}”"
+        return self.sign.name if self.sign else f"“{shape_of(self.first.text)}”"
 
     @property
     def pattern(self) -> str:
@@ -152,7 +152,29 @@ def relevance(evidence: Evidence, trouble: Trouble) -> float:
 
 
 def main_trouble(evidence: Evidence) -> Trouble | None:
-    return next(iter(troubles(evidence)), None)
+    """The trouble that was asked about; for a strict topic only lines about it will do."""
+    asked = topic(evidence)
+    for trouble in troubles(evidence):
+        texts = (group.text for group in trouble.groups)
+        if not asked.strict or any(re.search(asked.lines, text, re.IGNORECASE) for text in texts):
+            return trouble
+    return None
+
+
+def entities(evidence: Evidence) -> tuple[tuple[str, str], ...]:
+    """What is worth counting in the lines of the trouble: name and pattern with one group.
+
+    Where the topic is open, also the things that the question names: `order` in `order 4711`.
+    """
+    asked = topic(evidence)
+    if asked.name != "anything":
+        return asked.entities
+    named = tuple(
+        (word, rf"\b{word}\w*[ =:#_-]+([\w.-]*\d\w*)")
+        for word in words_of(evidence.question)
+        if word.isalpha()
+    )
+    return (*named, *asked.entities)
 
 
 # Time.
@@ -188,22 +210,26 @@ def onset(evidence: Evidence) -> str:
     return main.first_time if main else ""
 
 
+def same_time_changes(evidence: Evidence) -> list[Group]:
+    """All changes in files that cover the time of the file in question."""
+    best = next(iter(chosen_files(evidence)), None)
+    same_time = {file.name for file in evidence.files if best and file.overlaps(best)}
+    return [
+        group
+        for hits in evidence.searches.get("change", ())
+        if hits.file in same_time
+        for group in hits.groups
+    ]
+
+
 def changes(evidence: Evidence) -> list[Group]:
     """Changes in any file of the same time, up to two hours before the onset, closest first."""
     began = moment(onset(evidence))
-    best = next(iter(chosen_files(evidence)), None)
-    same_time = {file.name for file in evidence.files if best and file.overlaps(best)}
     near: list[tuple[timedelta, Group]] = []
-    for hits in evidence.searches.get("change", ()):
-        for group in hits.groups:
-            at = moment(group.time)
-            if (
-                hits.file in same_time
-                and began
-                and at
-                and timedelta() <= began - at <= CHANGE_WINDOW
-            ):
-                near.append((began - at, group))
+    for group in same_time_changes(evidence):
+        at = moment(group.time)
+        if began and at and timedelta() <= began - at <= CHANGE_WINDOW:
+            near.append((began - at, group))
     return [group for _, group in sorted(near, key=lambda pair: (pair[0], pair[1].line))]
 
 
@@ -214,7 +240,15 @@ def earlier(other: Trouble, main: Trouble) -> bool:
 
 
 def causes(evidence: Evidence) -> list[Trouble]:
-    """Troubles that explain others: those that began first come first, by file of the question."""
+    """Troubles that explain others and began in time to explain this one.
+
+    First those in the file that the question is about, then by their beginning.
+    """
     best = chosen_files(evidence)[0].name if evidence.files else ""
-    found = [one for one in troubles(evidence) if one.sign and one.sign.role == "cause"]
+    main = main_trouble(evidence)
+    found = [
+        one
+        for one in troubles(evidence)
+        if one.sign and one.sign.role == "cause" and main and not earlier(main, one)
+    ]
     return sorted(found, key=lambda one: (one.file != best, one.first_time, one.first.line))

@@ -123,14 +123,20 @@ def entities(evidence: Evidence) -> list[tuple[str, Hits]]:
 def spread(name: str, hits: Hits) -> str:
     """How the values of an entity are spread, in one sentence."""
     if hits.distinct == 1:
-        return f"All of them name the same {name}: {hits.values[0][0]}."
+        return f"All these lines name the same {name}: {hits.values[0][0]}."
+    named = f"{plural(name, hits.distinct)} are named"
     if hits.values[0][1] == 1:
-        return f"They name {plural(name, hits.distinct)}, each once: no single one stands out."
-    listed = f"They name {plural(name, hits.distinct)}, most often {most(hits)}"
+        some = ", ".join(value for value, _ in hits.values[:4])
+        return f"{named}, each once, so no single one stands out: {some} and so on."
+    if not stands_out(hits):
+        return f"{named}, most often {most(hits)}; none stands out."
     share = hits.values[0][1] / hits.matches
-    if hits.distinct > 3 and share > 0.2:
-        return f"{listed}: {share:.0%} fall on the first."
-    return f"{listed}." if hits.distinct <= 3 else f"{listed}; none stands out."
+    return f"{named}, most often {most(hits)}: the first in {share:.0%} of the lines."
+
+
+def stands_out(hits: Hits) -> bool:
+    """True when there are few values, or one of them has a good part of the lines."""
+    return hits.distinct <= 3 or hits.values[0][1] / hits.matches > 0.2
 
 
 def _who_is_affected(evidence: Evidence, main: Trouble) -> list[Finding]:
@@ -180,9 +186,12 @@ def _the_contrary(evidence: Evidence, main: Trouble) -> list[Finding]:
     if hits is None:
         return []
     shown = "; ".join(f"{said(group.text)} ({lines(group.count)})" for group in hits.groups)
+    ended = hits.groups[0].line > main.last_line
     return [
         _finding(
-            f"To the contrary: {lines(hits.matches)} of success in {main.file}",
+            f"Afterwards: {said(hits.groups[0].text)}"
+            if ended
+            else f"To the contrary: {lines(hits.matches)} of success in {main.file}",
             " ".join([f"{shown}.", *also_failed(evidence, hits)]),
             [cite(group) for group in hits.groups],
         )

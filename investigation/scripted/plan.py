@@ -110,9 +110,9 @@ def _count_entities(evidence: Evidence, main: analysis.Trouble) -> list[Ask]:
             "search",
             {"file": main.file, "pattern": f"^(?=.*(?:{main.pattern})).*?{entity}", "shapes": 0},
         )
-        for name, entity in analysis.topic(evidence).entities
-        if any(re.search(entity, group.text) for group in main.groups)
-    ]
+        for name, entity in analysis.entities(evidence)
+        if any(re.search(entity, group.text, re.IGNORECASE) for group in main.groups)
+    ][:2]
 
 
 def _check_successes(evidence: Evidence, main: analysis.Trouble) -> list[Ask]:

@@ -14,7 +14,8 @@ class Topic:
     """A kind of question: which words show it, and what bears on it in the logs.
 
     `lines` are about it, `success` is the contrary, `outcome` states in so many words what the
-    question presumes (described by `presumed`), and `entities` are worth counting.
+    question presumes (described by `presumed`), and `entities` are worth counting. `strict`: other
+    trouble is no answer.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Topic:
     outcome: str = ""
     presumed: str = ""
     entities: tuple[tuple[str, str], ...] = ()
+    strict: bool = False
 
 
 _ADDRESS = r"(?<![\d.])(?!0\.|127\.)\d{1,3}(?:\.\d{1,3}){3}"
@@ -38,6 +40,7 @@ TOPICS = (
             ("address", rf"(?:from |rhost=)({_ADDRESS})"),
             ("user name", r"password for (?:invalid user )?(\S+) from"),
         ),
+        strict=True,
     ),
     Topic(
         "blocks",

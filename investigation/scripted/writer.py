@@ -1,7 +1,8 @@
 """Write the report: an answer that fits the kind of question, the findings, and what to do next.
 
-Cautious by rule: it says what lines say, how many, and since when; it speaks of a reason only when
-a line gives one or a change came shortly before; and it says so when the logs do not answer.
+The conclusion comes first, then what it rests on, one thought to a line. Cautious by rule: it says
+what lines say, how many, and since when; it speaks of a reason only when a line gives one or a
+change came shortly before; and it says so when the logs do not answer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from investigation.scripted.findings import (
     entities,
     other_troubles,
     spread,
+    stands_out,
 )
 from investigation.scripted.topics import words_of
 from investigation.scripted.wording import (
@@ -31,9 +33,8 @@ from investigation.scripted.wording import (
     span,
 )
 
-_YES_NO = frozenset(
-    ("is", "are", "was", "were", "did", "does", "do", "has", "have", "can", "could")
-)
+_YES_NO = frozenset(("is", "are", "was", "were", "did", "does", "do", "has", "have", "can"))
+_ABOUT_CHANGES = r"(?i)\bchang|\bdeploy|\bconfig|\breleased?\b"
 _WHICH = frozenset(("which", "who", "whose", "where"))
 
 
@@ -43,7 +44,7 @@ def write_report(evidence: Evidence) -> dict[str, Any]:
     if main is None:
         return _nothing_found(evidence)
     return {
-        "answer": " ".join(filter(None, _answer(evidence, main)))[:4_000],
+        "answer": "\n".join(filter(None, _answer(evidence, main)))[:4_000],
         "confidence": _confidence(evidence, main),
         "findings": all_findings(evidence, main),
         "next_steps": _next_steps(evidence, main),
@@ -51,24 +52,60 @@ def write_report(evidence: Evidence) -> dict[str, Any]:
 
 
 def _answer(evidence: Evidence, main: Trouble) -> list[str]:
-    """The sentences of the answer, in order."""
+    """The thoughts of the answer, in order."""
     first_word = re.sub(r"\W.*", "", evidence.question.strip().lower())
-    counted = [spread(name, hits) for name, hits in entities(evidence)]
+    of_interest = first_word in _WHICH or analysis.topic(evidence).name != "anything"
+    counted = [
+        spread(name, hits) for name, hits in entities(evidence) if of_interest or stands_out(hits)
+    ]
+    if first_word in ("what", "when", "which") and re.search(_ABOUT_CHANGES, evidence.question):
+        return [_all_changes(evidence), _conclusion(evidence, main), _what_happened(main)]
     if first_word in _WHICH:
-        return [_what_happened(main), *counted, _presumed(evidence, main)]
+        return [*counted, _what_happened(main), _presumed(evidence, main)]
     if first_word not in _YES_NO:
         return [
             _unmentioned(evidence),
+            _conclusion(evidence, main),
             _presumed(evidence, main),
             _what_happened(main),
-            *_why(evidence, main),
-            _how_long(evidence, main),
             *counted[:1],
+            _what_followed(evidence, main),
+            _how_long(evidence, main),
             _elsewhere(evidence),
         ]
     if analysis.topic(evidence).name == "intrusion":
-        return [_what_happened(main), *counted, *_anyone_in(evidence, main)]
+        return [_anyone_in(evidence, main), _what_happened(main), *counted]
     return _whether(evidence, main)
+
+
+def _conclusion(evidence: Evidence, main: Trouble) -> str:
+    """The reason in one or two sentences, as far as the logs give one."""
+    found = analysis.causes(evidence)[:2]
+    reasons = [
+        f"{cause.sign.meaning} ({said(cause.first.text)}, {lines(cause.count)} from "
+        f"{place(cause.first)} on)"
+        for cause in found
+        if cause.sign
+    ]
+    near = analysis.changes(evidence)
+    because = f"because {'; also '.join(reasons)}" if reasons else ""
+    changed = f"a change at {near[0].time}: {said(near[0].text)} ({place(near[0])})" if near else ""
+    if because and changed:
+        return f"Most likely {because}. Shortly before, there was {changed}; look there first."
+    if because:
+        return f"{'Probably' if found[0].count * 2 > main.count else 'Possibly'} {because}."
+    if changed:
+        return f"Possibly because of {changed}, which came shortly before."
+    return "The logs show what happened, but no line gives a reason: look for it outside them."
+
+
+def _all_changes(evidence: Evidence) -> str:
+    """The changes of the same time, in order; for whoever asks for just them."""
+    found = sorted(analysis.same_time_changes(evidence), key=lambda group: group.time)
+    if not found:
+        return "No line speaks of a change."
+    shown = "; ".join(f"{one.time} {said(one.text)} ({place(one)})" for one in found[:6])
+    return f"{lines(len(found))} of different kinds speak of changes: {shown}."
 
 
 def _what_happened(main: Trouble) -> str:
@@ -87,34 +124,16 @@ def _presumed(evidence: Evidence, main: Trouble) -> str:
 
 
 def _unmentioned(evidence: Evidence) -> str:
-    """Which words of the question stand in no line, where the question is of no known kind."""
+    """Say so when the question is of no known kind and none of its words stands in any line."""
     missing = [
         word.partition("|")[0]
         for word in words_of(evidence.question)
         if not evidence.searches.get(f"word:{word}")
     ]
-    if analysis.topic(evidence).name != "anything" or not missing:
+    all_missing = len(missing) == len(words_of(evidence.question))
+    if analysis.topic(evidence).name != "anything" or not missing or not all_missing:
         return ""
     return f"No line mentions {' or '.join(quoted(word) for word in missing)}."
-
-
-def _why(evidence: Evidence, main: Trouble) -> list[str]:
-    parts = []
-    found, near = analysis.causes(evidence), analysis.changes(evidence)
-    others = [cause for cause in found if cause.first != main.first]
-    for word, cause in zip(("A possible reason", "Another"), others, strict=False):
-        parts.append(
-            f"{word} in the logs: {cause.sign.meaning if cause.sign else cause.name} "
-            f"({said(cause.first.text)}, {lines(cause.count)} from {place(cause.first)} on)."
-        )
-    if near:
-        parts.append(
-            f"Shortly before, at {near[0].time}, there was a change: {said(near[0].text)} "
-            f"({place(near[0])}). Look there first."
-        )
-    if not found and not near:
-        parts.append("No line gives a reason: it must be looked for outside these logs.")
-    return [*parts, _what_followed(evidence, main)]
 
 
 def _what_followed(evidence: Evidence, main: Trouble) -> str:
@@ -156,17 +175,22 @@ def _elsewhere(evidence: Evidence) -> str:
     return f"Files of other times hold trouble as well, so ask about one: {', '.join(others)}."
 
 
-def _anyone_in(evidence: Evidence, main: Trouble) -> list[str]:
+def _anyone_in(evidence: Evidence, main: Trouble) -> str:
     """After attempts to log in: did one succeed?"""
     success = evidence.hits("success", main.file)
     if success is None:
-        return ["So somebody is trying; no line shows that anyone got in."]
+        return "Somebody is trying, but no line shows that anyone got in."
     first = success.groups[0]
-    return [
-        f"So somebody is trying. A login also succeeded: {said(first.text)} ({place(first)}).",
-        *also_failed(evidence, success),
-        "Whether it was legitimate, the logs do not say.",
-    ]
+    return " ".join(
+        [
+            f"Somebody is trying, and one login succeeded: {said(first.text)} ({place(first)})."
+            if success.matches == 1
+            else f"Somebody is trying, and {success.matches:,} logins succeeded, the first: "
+            f"{said(first.text)} ({place(first)}).",
+            *also_failed(evidence, success),
+            "Whether it was legitimate, the logs do not say.",
+        ]
+    )
 
 
 def _whether(evidence: Evidence, main: Trouble) -> list[str]:
@@ -177,15 +201,14 @@ def _whether(evidence: Evidence, main: Trouble) -> list[str]:
     if is_serious(main) or evidence.hits("outcome", main.file):
         return [
             f"Yes, as far as the logs go: {_what_happened(main)}",
+            _conclusion(evidence, main),
             _presumed(evidence, main),
-            *_why(evidence, main),
             _how_long(evidence, main),
             f"On the other hand, {worked}" if worked else "",
         ]
     return [
-        "The logs do not show it.",
+        f"The logs do not show it. {_presumed(evidence, main)}".strip(),
         _unmentioned(evidence),
-        _presumed(evidence, main),
         capital(worked),
         f"What there is: {_what_happened(main)}",
     ]

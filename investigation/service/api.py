@@ -43,6 +43,7 @@ from two_workers import (
 )
 
 OPERATORS_TENANT = "default"
+READ = 10.0  # seconds to read what is already there
 
 router = APIRouter(prefix="/api", tags=["runs"])
 
@@ -135,7 +136,7 @@ async def result(
     """The result, after waiting up to `wait` seconds for it. 202 while the run goes on."""
     run_id = view.run_id
     try:
-        value = await parts.engine.result(run_id, timeout=wait)
+        value = await parts.engine.result(run_id, timeout=READ if view.state.is_final else wait)
     except TimeoutError:
         response.status_code = 202
         return Result(run_id=run_id, state=(await parts.engine.get(run_id)).state)
@@ -177,12 +178,10 @@ def open_stream(caller: Asking, parts: TheParts) -> Iterator[Caller]:
     response_class=EventSourceResponse,
     dependencies=[Depends(open_stream)],
 )
-async def events(
-    view: OwnRun, parts: TheParts, last_event_id: Annotated[str | None, Header()] = None
-) -> AsyncIterator[ServerSentEvent]:
+async def events(view: OwnRun, parts: TheParts) -> AsyncIterator[ServerSentEvent]:
     """Progress until the run ends: `run` when it changed, `step` when recorded, `end`."""
     interval = parts.settings.poll_interval
-    async for event in follow(parts.engine, view.run_id, after=last_event_id, interval=interval):
+    async for event in follow(parts.engine, view.run_id, interval=interval):
         yield event
 
 

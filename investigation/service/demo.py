@@ -139,11 +139,15 @@ class Demo:
 
 @asynccontextmanager
 async def demo_workers(
-    engine: str, app: str, env: Mapping[str, str], *, count: int
+    engine: str, app: str, env: Mapping[str, str], *, count: int, pace: float
 ) -> AsyncIterator[Demo]:
-    """Start `count` workers; leave none behind, however the block is left."""
-    command = [sys.executable, "-m", "two_workers.cli", "worker"]
-    command += ["--engine", engine, "--app", app, "--log-level", "INFO"]
+    """Start `count` workers; leave none behind, however the block is left.
+
+    `pace`: seconds that every step takes longer.
+    """
+    command = [sys.executable, "-m", "two_workers.cli", "worker", "--engine", engine]
+    command += ["--app", "investigation.service.paced:APP", "--log-level", "INFO"]
+    env = {**env, "DEMO_APP": app, "DEMO_PACE": str(pace)}
     async with asyncio.TaskGroup() as tasks:
         demo = Demo(command, env, tasks)
         try:

@@ -1,8 +1,11 @@
 """Progress as server-sent events: what changed about one run, until it ends.
 
     event: run     the whole run, whenever something about it changed, and the service's clock
-    event: step    a newly recorded step; its id lets a client that lost the connection go on
+    event: step    a newly recorded step; its id is the step's key
     event: end     the run has ended; nothing follows
+
+A client that lost the connection asks again and is told everything again: the steps of a fan-out
+are recorded in any order, so that "go on after this one" would leave some out.
 
 The service asks the engine about twice a second. A step is told once it is recorded; tokens of a
 model's reply are not streamed, because a step is recorded whole or not at all.
@@ -30,25 +33,19 @@ class Now(BaseModel):
     now: datetime
 
 
-async def follow(
-    engine: Engine, run_id: str, *, after: str | None, interval: float
-) -> AsyncIterator[ServerSentEvent]:
-    """The events of a run. `after` is the id of the last step event that the client has seen."""
+async def follow(engine: Engine, run_id: str, *, interval: float) -> AsyncIterator[ServerSentEvent]:
+    """The events of a run, looked for every `interval` seconds."""
     shown: RunView | None = None
     told: set[str] = set()
-    skipping = after is not None
     while True:
         view = await engine.get(run_id)  # before the steps: a final run's steps are complete
         if view != shown:
             shown = view
             yield ServerSentEvent(event="run", data=Now(run=view, now=datetime.now(UTC)))
-        records = await engine.steps(run_id)
-        skipping = skipping and any(record.key == after for record in records)
-        for record in records:
-            if not skipping and record.key not in told:
+        for record in await engine.steps(run_id):
+            if record.key not in told:
+                told.add(record.key)
                 yield ServerSentEvent(event="step", data=record, id=record.key)
-            told.add(record.key)
-            skipping = skipping and record.key != after
         if view.state.is_final:
             yield ServerSentEvent(event="end", data=view.state)
             return

@@ -1,0 +1,103 @@
+"""The whole thing with real servers, real workers and real faults: short, but nothing left out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from comparison.arms import find_arm
+from comparison.checks import judge
+from comparison.evidence import Case
+from comparison.main import check
+from comparison.measures import measure
+from comparison.plan import make_plan
+from comparison.questions import QUESTIONS
+from comparison.scene import play
+from comparison.stage import run_arm
+from comparison.verdicts import Outcome
+from two_workers import BadInput
+
+from .test_cluster import gone
+
+
+async def test_the_first_scene_is_really_paid_twice(tmp_path: Path) -> None:
+    paid = await play(tmp_path, 1, QUESTIONS[0])
+    assert paid.twice
+    assert paid.model_calls_needed > 2
+    assert paid.micro_usd == 2 * paid.micro_usd_needed > 0
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", ["hand_rolled", "temporal+tuned"])
+async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
+    tmp_path: Path, name: str
+) -> None:
+    plan = make_plan(
+        seed=3,
+        workers=2,
+        investigations=4,
+        kills=1,
+        pauses=1,
+        cancellations=1,
+        questions=QUESTIONS[:3],
+    )
+    said: list[str] = []
+    case = await run_arm(find_arm(name), plan, tmp_path, said.append)
+    assert [fault.landed for fault in case.evidence.faults] == [True, True, True], said
+    assert len(case.evidence.cancellations) == 3
+    failed = [v for v in judge(case) if v.outcome is Outcome.FAIL]
+    assert not failed
+    found = measure(case)
+    assert found.runs_lost == 0
+    assert found.zombies.pauses == 1
+    assert {recovery.kind for recovery in found.recoveries} <= {"kill", "pause"}
+    again = Case.read(tmp_path)
+    assert measure(again) == found, "the evidence alone gives the same figures"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes by /proc")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_interrupted_comparison_leaves_no_process_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    harness = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "two_workers.cli", "compare", "--results", str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "COMPARISON_MARK": str(tmp_path)},
+    )
+    assert harness.stdout is not None
+    async for line in harness.stdout:
+        if b"fault 1/" in line:
+            break
+    pids = marked(str(tmp_path))
+    assert len(pids) > 4, "the harness, the world, three workers"
+    harness.send_signal(number)
+    assert await harness.wait() == 130
+    assert await gone(*pids)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that inherited the mark: all that the comparison started, servers included."""
+    wanted = f"COMPARISON_MARK={mark}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has just ended, or is not ours to read
+    return found
+
+
+async def test_results_that_are_not_whole_are_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "experiment.json").write_text(json.dumps({"arms": ["hand_rolled"]}))
+    with pytest.raises(BadInput, match="not the results of a whole comparison"):
+        check(tmp_path)

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -146,8 +146,13 @@ class Write:
 class GroupCommit:
     """Collects the writes of a worker's runs and flushes them, one group after the other."""
 
-    def __init__(self, database: Database, *, owner: str, process: str) -> None:
+    def __init__(
+        self, database: Database, *, owner: str, process: str, ended: Callable[[Lease], None]
+    ) -> None:
+        """`ended` is told of each run whose end is on disk, before the run itself is: a heartbeat
+        in between would take it for lost."""
         self._database = database
+        self._ended = ended
         self._fixed = {"worker": owner, "process": process}
         self._waiting: dict[str, Write] = {}
         self._news = asyncio.Event()
@@ -209,8 +214,10 @@ class GroupCommit:
         else:
             found = {row["run_id"]: row for row in rows}
             for write in group:
-                if not write.done.done():
-                    write.done.set_result(found.get(write.lease.run_id))
+                row = found.get(write.lease.run_id)
+                if row is not None and write.end is not None:
+                    self._ended(write.lease)
+                write.done.set_result(row)
 
 
 def _tell(write: Write, error: Exception) -> None:

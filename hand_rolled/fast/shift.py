@@ -24,7 +24,9 @@ class FastShift(Shift):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._group = GroupCommit(self._database, owner=self._owner, process=self._process)
+        self._group = GroupCommit(
+            self._database, owner=self._owner, process=self._process, ended=self.keeper.drop
+        )
 
     async def work(self, stop: asyncio.Event) -> None:
         """Until `stop` or until declared dead; the last flush ends after the last run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from hand_rolled.migrate import migrate
 from hand_rolled.server import EmbeddedPostgres, embedded
 from hand_rolled.settings import Settings
 from tests.hand_rolled.bench import Store
+from tests.hand_rolled.fleet import Fleet
 
 _numbers = itertools.count()
 
@@ -54,3 +56,18 @@ def settings(url: str) -> Settings:
 async def store(settings: Settings, url: str) -> AsyncIterator[Store]:
     async with Database(settings, application="test").opened() as database:
         yield Store(database, url)
+
+
+@pytest.fixture
+def fleet(store: Store, tmp_path: Path) -> Iterator[Fleet]:
+    """Worker processes with short leases; a test changes what it is about."""
+    quick = {
+        "DATABASE_URL": store.url,
+        "HAND_ROLLED_LEASE_TTL": "6",
+        "HAND_ROLLED_HEARTBEAT_INTERVAL": "1",
+        "HAND_ROLLED_POLL_INTERVAL": "0.1",
+        "HAND_ROLLED_CONCURRENCY": "4",
+    }
+    fleet = Fleet(store, tmp_path, quick)
+    yield fleet
+    fleet.close()

@@ -31,25 +31,30 @@ CREATE TABLE IF NOT EXISTS camera (
     run_id     text NOT NULL,
     key        text NOT NULL,
     writer     text NOT NULL DEFAULT current_setting('application_name'),
-    generation bigint,           -- claims: the engine's own, or else how many there were
+    generation bigint NOT NULL,  -- of the run: the engine's own, or else the number of claims
     lease_left double precision  -- claims: seconds that the previous owner still had
 );
 CREATE INDEX IF NOT EXISTS camera_runs ON camera (run_id, seq);
 
+CREATE OR REPLACE FUNCTION camera_notes(event text, run runs, key text, lease_left float8)
+RETURNS void LANGUAGE sql AS $$
+    INSERT INTO camera (event, run_id, key, lease_left, generation)
+    SELECT event, run.run_id, key, lease_left, COALESCE(
+        (to_jsonb(run) ->> 'lease_generation')::bigint,
+        (event = 'claim')::int + (SELECT count(*) FROM camera AS earlier
+            WHERE earlier.run_id = run.run_id AND earlier.event = 'claim'))
+$$;
+
 CREATE OR REPLACE FUNCTION camera_sees_runs() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN
-        INSERT INTO camera (event, run_id, key) VALUES ('finish', NEW.run_id, 'finish');
+        PERFORM camera_notes('finish', NEW, 'finish', NULL);
     ELSIF NEW.heartbeat_at IS DISTINCT FROM OLD.heartbeat_at THEN
-        INSERT INTO camera (event, run_id, key) VALUES ('heartbeat', NEW.run_id, 'heartbeat');
+        PERFORM camera_notes('heartbeat', NEW, 'heartbeat', NULL);
     ELSIF NEW.lease_expires_at IS DISTINCT FROM OLD.lease_expires_at
           OR NEW.lease_owner IS DISTINCT FROM OLD.lease_owner THEN
-        INSERT INTO camera (event, run_id, key, generation, lease_left)
-        SELECT 'claim', NEW.run_id, 'claim',
-            COALESCE((to_jsonb(NEW) ->> 'lease_generation')::bigint, 1 + count(*)),
-            CASE WHEN OLD.status = 'running'
-                 THEN extract(epoch FROM OLD.lease_expires_at - clock_timestamp()) END
-        FROM camera WHERE run_id = NEW.run_id AND event = 'claim';
+        PERFORM camera_notes('claim', NEW, 'claim', CASE WHEN OLD.status = 'running'
+            THEN extract(epoch FROM OLD.lease_expires_at - clock_timestamp())::float8 END);
     END IF;
     RETURN NULL;
 END $$;
@@ -58,28 +63,29 @@ CREATE OR REPLACE TRIGGER camera AFTER UPDATE ON runs
 
 CREATE OR REPLACE FUNCTION camera_sees_journal() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO camera (event, run_id, key)
-    VALUES ('journal', NEW.run_id, split_part(NEW.key, '/', 2));
+    PERFORM camera_notes('journal', runs, split_part(NEW.key, '/', 2), NULL)
+    FROM runs WHERE run_id = NEW.run_id;
     RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER camera AFTER INSERT ON journal
     FOR EACH ROW EXECUTE FUNCTION camera_sees_journal();
 """
 
+# A writer acts under the generation of its own last claim; without one, under the run's.
 _READ = """
 SELECT at, event, run_id, key, writer, lease_left,
-    COALESCE(generation, (
+    CASE WHEN event = 'claim' THEN generation ELSE COALESCE((
         SELECT claim.generation FROM camera AS claim
         WHERE claim.run_id = seen.run_id AND claim.event = 'claim'
           AND claim.writer = seen.writer AND claim.seq < seen.seq
-        ORDER BY claim.seq DESC LIMIT 1), 0) AS generation
+        ORDER BY claim.seq DESC LIMIT 1), generation) END AS generation
 FROM camera AS seen ORDER BY seq
 """
 
 
 @dataclass(frozen=True)
 class Note:
-    """One event; `generation` is the one under which its writer acted, 0 if it never claimed."""
+    """One event; `generation` is the one under which its writer acted."""
 
     at: datetime
     event: str

@@ -48,7 +48,7 @@ class StoryPlugin:
     def embedded(
         self, directory: Path, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Mapping[str, str]]:
-        return embedded(directory, env)
+        return embedded(directory)
 
 
 PLUGIN = StoryPlugin()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,5 +12,5 @@ from hand_rolled.server import EmbeddedPostgres, embedded
 @pytest.fixture(scope="session")
 async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPostgres]:
     directory = tmp_path_factory.mktemp("postgres")
-    async with embedded(directory, os.environ):
+    async with embedded(directory):
         yield EmbeddedPostgres(directory / "postgres")

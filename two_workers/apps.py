@@ -16,6 +16,7 @@ import importlib
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
@@ -118,15 +119,19 @@ class App:
 
     def plan(self, payload: JsonValue) -> Plan:
         """Call the agent with a decoded payload. Raises `pydantic.ValidationError` on a bad one."""
-        hints = get_type_hints(self.agent)
-        first = next((hint for name, hint in hints.items() if name != "return"), Any)
-        return self.agent(TypeAdapter(first).validate_python(payload))
+        return self.agent(self._codecs[0].validate_python(payload))
 
     def dump_result(self, value: Any) -> JsonValue:
         """The agent's return value as JSON."""
-        hint = get_type_hints(self.agent).get("return", Any)
-        result: JsonValue = TypeAdapter(hint).dump_python(value, mode="json")
+        result: JsonValue = self._codecs[1].dump_python(value, mode="json")
         return result
+
+    @cached_property
+    def _codecs(self) -> tuple[TypeAdapter[Any], TypeAdapter[Any]]:
+        """Of the agent's payload and result. Making them costs more than a short run."""
+        hints = get_type_hints(self.agent)
+        first = next((hint for name, hint in hints.items() if name != "return"), Any)
+        return TypeAdapter(first), TypeAdapter(hints.get("return", Any))
 
 
 def is_wait(step: Step[Any]) -> bool:

@@ -42,7 +42,7 @@ def _finding(number: int, finding: Finding) -> list[RenderableType]:
 
 def render_markdown(report: Report) -> str:
     """A report as a Markdown document."""
-    blocks = [f"# {_plain(report.question)}", _plain(report.answer)]
+    blocks = [f"# {_plain(report.question)}", *map(_plain, report.answer.splitlines())]
     blocks.append(f"*Confidence: {report.confidence}.*")
     if report.inconclusive:
         blocks.append(f"**Inconclusive:** {_plain(report.inconclusive)}")

@@ -151,14 +151,41 @@ def relevance(evidence: Evidence, trouble: Trouble) -> float:
     return named + role + severe + home + math.log10(trouble.count + 1)
 
 
+def unmentioned(evidence: Evidence) -> list[str]:
+    """The words of the question, if it is of no known kind and none stands in a line or name."""
+    words = words_of(evidence.question)
+    for pattern in words:
+        if evidence.searches.get(f"word:{pattern}"):
+            return []
+        if any(re.search(pattern, file.name, re.IGNORECASE) for file in evidence.files):
+            return []
+    return list(words.values()) if topic(evidence).name == "anything" else []
+
+
+def asked_for(evidence: Evidence) -> str:
+    """For a question about when or how often: the lines that hold all its words; else nothing."""
+    if not re.match(r"(?i)\W*(when|how (many|often))\b", evidence.question):
+        return ""
+    found = [word for word in words_of(evidence.question) if evidence.searches.get(f"word:{word}")]
+    return "".join(f"(?=.*(?:{word}))" for word in found)
+
+
 def main_trouble(evidence: Evidence) -> Trouble | None:
     """The trouble that was asked about; for a strict topic only lines about it will do."""
+    if groups := [group for hits in evidence.searches.get("asked", ()) for group in hits.groups]:
+        return _merge(groups[0].file, groups)
     asked = topic(evidence)
     for trouble in troubles(evidence):
         texts = (group.text for group in trouble.groups)
         if not asked.strict or any(re.search(asked.lines, text, re.IGNORECASE) for text in texts):
             return trouble
     return None
+
+
+def selector(evidence: Evidence, main: Trouble) -> str:
+    """The beginning of a pattern that matches only the lines of the main trouble."""
+    lookahead = asked_for(evidence) if evidence.searches.get("asked") else ""
+    return f"^{lookahead or f'(?=.*(?:{main.pattern}))'}"
 
 
 def entities(evidence: Evidence) -> tuple[tuple[str, str], ...]:

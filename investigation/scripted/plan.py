@@ -57,12 +57,16 @@ def _focus(evidence: Evidence) -> list[Ask]:
     best, *others = [file.name for file in analysis.chosen_files(evidence)]
     topic = analysis.topic(evidence)
     trouble = {"pattern": TROUBLE, "ignore_case": False}
+    asked = {"pattern": analysis.asked_for(evidence)}
+    over_time = asked if asked["pattern"] else trouble
     calls = [
         Ask("trouble", "search", trouble | {"file": best, "shapes": 14}),
-        Ask("histogram", "histogram", trouble | {"file": best}),
+        Ask("histogram", "histogram", over_time | {"file": best}),
         Ask("success", "search", {"file": best, "pattern": topic.success, "shapes": 3}),
         Ask("change", "search", {"pattern": CHANGES, "shapes": 3}),
     ]
+    if asked["pattern"]:
+        calls.append(Ask("asked", "search", asked | {"file": best, "shapes": 8}))
     if topic.lines:
         calls.append(
             Ask("topic-lines", "search", {"file": best, "pattern": topic.lines, "shapes": 8})
@@ -108,7 +112,11 @@ def _count_entities(evidence: Evidence, main: analysis.Trouble) -> list[Ask]:
         Ask(
             f"entity:{name}",
             "search",
-            {"file": main.file, "pattern": f"^(?=.*(?:{main.pattern})).*?{entity}", "shapes": 0},
+            {
+                "file": main.file,
+                "pattern": f"{analysis.selector(evidence, main)}.*?{entity}",
+                "shapes": 0,
+            },
         )
         for name, entity in analysis.entities(evidence)
         if any(re.search(entity, group.text, re.IGNORECASE) for group in main.groups)
@@ -124,7 +132,7 @@ def _check_successes(evidence: Evidence, main: analysis.Trouble) -> list[Ask]:
             "search",
             {
                 "file": main.file,
-                "pattern": f"^(?=.*(?:{main.pattern})).*({re.escape(value)})\\b",
+                "pattern": f"{analysis.selector(evidence, main)}.*({re.escape(value)})\\b",
                 "shapes": 1,
             },
         )

@@ -93,7 +93,8 @@ _STOP_WORDS = (
     "cause"
 )
 _STOP = frozenset(_STOP_WORDS.split())
-_ENDINGS = ("ions", "ings", "ion", "ing", "ies", "ed", "es", "s")
+_MOST_WORDS = 6
+_ENDINGS = ("ions", "ings", "ion", "ing", "ies", "ed", "es", "s", "e")
 _RELATED = {
     "break": "break|broke",
     "fail": "fail",
@@ -103,12 +104,12 @@ _RELATED = {
 }
 
 
-def words_of(question: str) -> tuple[str, ...]:
-    """What the question names, as beginnings of words, each a regular expression."""
-    words: dict[str, None] = {}
+def words_of(question: str) -> dict[str, str]:
+    """What the question names: beginnings of words as regular expressions, and the words."""
+    words: dict[str, str] = {}
     for word in re.findall(r"[a-z][a-z0-9_-]+", question.lower()):
         if word not in _STOP:
             ending = next((e for e in _ENDINGS if word.endswith(e) and len(word) - len(e) > 3), "")
             stem = word.removesuffix(ending)
-            words[_RELATED.get(stem, re.escape(stem))] = None
-    return tuple(words)[:8]
+            words.setdefault(_RELATED.get(stem, re.escape(stem)), word)
+    return dict(list(words.items())[:_MOST_WORDS])

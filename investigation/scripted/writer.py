@@ -34,6 +34,7 @@ from investigation.scripted.wording import (
 )
 
 _YES_NO = frozenset(("is", "are", "was", "were", "did", "does", "do", "has", "have", "can"))
+_RIGHT_FOLDER = "Check that this is the right folder and that it covers the right time."
 _ABOUT_CHANGES = r"(?i)\bchang|\bdeploy|\bconfig|\breleased?\b"
 _WHICH = frozenset(("which", "who", "whose", "where"))
 
@@ -58,16 +59,23 @@ def _answer(evidence: Evidence, main: Trouble) -> list[str]:
     counted = [
         spread(name, hits) for name, hits in entities(evidence) if of_interest or stands_out(hits)
     ]
-    if first_word in ("what", "when", "which") and re.search(_ABOUT_CHANGES, evidence.question):
+    if unknown := analysis.unmentioned(evidence):
+        named = " or ".join(quoted(word) for word in unknown)
+        return [
+            f"The logs do not answer this: no line or file mentions {named}.",
+            f"What trouble there is: {_what_happened(main)}",
+            _elsewhere(evidence),
+        ]
+    if evidence.searches.get("asked"):
+        return [_what_happened(main), _how_long(evidence, main), *counted[:1]]
+    if first_word in ("what", "which") and re.search(_ABOUT_CHANGES, evidence.question):
         return [_all_changes(evidence), _conclusion(evidence, main), _what_happened(main)]
     if first_word in _WHICH:
         return [*counted, _what_happened(main), _presumed(evidence, main)]
     if first_word not in _YES_NO:
+        seen, why = _what_happened(main), _conclusion(evidence, main)
         return [
-            _unmentioned(evidence),
-            _conclusion(evidence, main),
-            _presumed(evidence, main),
-            _what_happened(main),
+            *((why, _presumed(evidence, main), seen) if first_word == "why" else (seen, why)),
             *counted[:1],
             _what_followed(evidence, main),
             _how_long(evidence, main),
@@ -123,19 +131,6 @@ def _presumed(evidence: Evidence, main: Trouble) -> str:
     return f"No line in {main.file} says in so many words that {topic.presumed}."
 
 
-def _unmentioned(evidence: Evidence) -> str:
-    """Say so when the question is of no known kind and none of its words stands in any line."""
-    missing = [
-        word.partition("|")[0]
-        for word in words_of(evidence.question)
-        if not evidence.searches.get(f"word:{word}")
-    ]
-    all_missing = len(missing) == len(words_of(evidence.question))
-    if analysis.topic(evidence).name != "anything" or not missing or not all_missing:
-        return ""
-    return f"No line mentions {' or '.join(quoted(word) for word in missing)}."
-
-
 def _what_followed(evidence: Evidence, main: Trouble) -> str:
     """Other trouble of the same time, in one sentence."""
     followed = [
@@ -163,16 +158,17 @@ def _how_long(evidence: Evidence, main: Trouble) -> str:
 
 
 def _elsewhere(evidence: Evidence) -> str:
-    """For a question that names nothing: which files of other times hold trouble as well."""
+    """For a question that names nothing in the logs: which other files hold trouble as well."""
     chosen = analysis.chosen_files(evidence)
     others = [
         f"{file.name} ({file.problems:,} warnings and errors)"
         for file in evidence.files
         if file.problems and file not in chosen
     ]
-    if words_of(evidence.question) or not others:
+    named = words_of(evidence.question) and not analysis.unmentioned(evidence)
+    if named or not others:
         return ""
-    return f"Files of other times hold trouble as well, so ask about one: {', '.join(others)}."
+    return f"Other files hold trouble as well, so ask about one: {', '.join(others)}."
 
 
 def _anyone_in(evidence: Evidence, main: Trouble) -> str:
@@ -208,7 +204,6 @@ def _whether(evidence: Evidence, main: Trouble) -> list[str]:
         ]
     return [
         f"The logs do not show it. {_presumed(evidence, main)}".strip(),
-        _unmentioned(evidence),
         capital(worked),
         f"What there is: {_what_happened(main)}",
     ]
@@ -228,6 +223,8 @@ def is_serious(main: Trouble) -> bool:
 def _confidence(evidence: Evidence, main: Trouble) -> str:
     """High with a reason and a change that agree, low without either."""
     found, near = analysis.causes(evidence), analysis.changes(evidence)
+    if analysis.unmentioned(evidence):
+        return "low"
     if found and near:
         return "high"
     if found or near or entities(evidence) or evidence.hits("success", main.file):
@@ -236,6 +233,8 @@ def _confidence(evidence: Evidence, main: Trouble) -> str:
 
 
 def _next_steps(evidence: Evidence, main: Trouble) -> list[str]:
+    if analysis.unmentioned(evidence):
+        return [_RIGHT_FOLDER]
     steps = [
         f"Check the change at {change.time} ({place(change)}); undo it if in doubt."
         for change in analysis.changes(evidence)[:1]
@@ -254,5 +253,5 @@ def _nothing_found(evidence: Evidence) -> dict[str, Any]:
         f"{where}.{trouble}",
         "confidence": "low",
         "findings": [],
-        "next_steps": ["Check that this is the right folder and that it covers the right time."],
+        "next_steps": [_RIGHT_FOLDER],
     }

@@ -253,9 +253,7 @@ def test_a_huge_file_is_read_up_to_a_bound_and_that_is_said(
 
 def test_a_line_without_end_takes_little_memory(tmp_path: Path) -> None:
     with (tmp_path / "a.log").open("wb") as handle:
-        handle.write(b"x")
-        handle.truncate(1)
-        for _ in range(64):
+        for _ in range(32):
             handle.write(b"x" * 1024 * 1024)
         handle.write(b"\n2026-01-01 00:00:00 the second line\n")
     answer = ask(tmp_path, "read", file="a.log", line=2, before=0, after=0)

@@ -54,13 +54,13 @@ class PermitGate:
         reaper = asyncio.create_task(self._reap_closed_holders())
         while not self._idle():
             await workflow.wait_condition(
-                lambda: self._next() is not None or self._idle() or self._long()
+                lambda: self._next() is not None or self._idle() or self._may_continue_as_new()
             )
             while (permit := self._next()) is not None:
                 del self.waiting[permit.permit_id]
                 self.holders[permit.permit_id] = permit
                 self._start_telling(permit)
-            if self._long() and not self.telling:
+            if self._may_continue_as_new():
                 state = GateState(
                     limits=self.limits,
                     holders=tuple(self.holders.values()),
@@ -106,6 +106,9 @@ class PermitGate:
     def _long(self) -> bool:
         length = workflow.info().get_current_history_length()
         return length > HISTORY_LIMIT or workflow.info().is_continue_as_new_suggested()
+
+    def _may_continue_as_new(self) -> bool:
+        return self._long() and not self.telling
 
     def _next(self) -> Permit | None:
         """The first request that fits. None while the gate is about to continue as new."""

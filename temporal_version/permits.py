@@ -5,6 +5,7 @@ A run that was started while no limits were in force has no gate and sends nothi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -32,17 +33,11 @@ class Permits:
     async def active(self) -> AsyncIterator[None]:
         """Be one of the active runs, and one of the tenant's."""
         permit = self._active_permit()
-        try:
+        async with self._given_back(permit):
             if not self.admitted:
                 await self._acquire(permit)
                 self.admitted = True
             yield
-        except workflow.ContinueAsNewError:
-            raise  # the gate knows holders by workflow id: the next run still holds it
-        except BaseException:
-            await self._release(permit)
-            raise
-        await self._release(permit)
 
     @asynccontextmanager
     async def pool(self, pool: str | None, key: str) -> AsyncIterator[None]:
@@ -51,11 +46,23 @@ class Permits:
             yield
             return
         permit = self._permit(key, f"pool:{pool}")
-        try:
+        async with self._given_back(permit):
             await self._acquire(permit)
             yield
-        finally:
+
+    @asynccontextmanager
+    async def _given_back(self, permit: Permit) -> AsyncIterator[None]:
+        """Release when the body ends, fails or is cancelled.
+
+        Not on the other ways out, which are no ends: continue-as-new (the gate knows holders by
+        workflow id, so the next run still holds it), and the cache forgetting the workflow.
+        """
+        try:
+            yield
+        except (Exception, asyncio.CancelledError):
             await self._release(permit)
+            raise
+        await self._release(permit)
 
     async def join(self, gate: str) -> None:
         """Limits came into force. An active run counts from now on; it is not stopped."""

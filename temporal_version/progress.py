@@ -111,21 +111,14 @@ class Progress:
         )
         self._journal_size += sum(len(r.model_dump_json()) for r in self._journal[-1])
         self.batch += 1
-        self.show(self._shown[0])
+        self.show_cost()
         suggested = workflow.info().is_continue_as_new_suggested()
         if suggested and self._journal_size < JOURNAL_LIMIT:
             stop_if_cancelled()  # the next run would not know of it
             self._continue_as_new()
 
-    def end(self, plan: Plan) -> None:
-        """End the agent, and show what a batch cost that was cut short.
-
-        An agent that asks for more work while it is being ended does not get it.
-        """
-        try:
-            close(plan)
-        except AgentError as error:
-            workflow.logger.warning("%s", error)
+    def show_cost(self) -> None:
+        """After a batch, or when it was cut short."""
         self.show(self._shown[0])
 
     def show(self, state: str | None) -> None:
@@ -170,3 +163,11 @@ def stop_if_cancelled() -> None:
     """Between steps: a cancel that met an activity's completion in one task can be swallowed."""
     if workflow.cancellation_reason() is not None:
         raise asyncio.CancelledError
+
+
+def end(plan: Plan) -> None:
+    """End the agent. One that asks for more work while it is being ended does not get it."""
+    try:
+        close(plan)
+    except AgentError as error:
+        workflow.logger.warning("%s", error)

@@ -26,7 +26,7 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from temporal_version.progress import Progress, stop_if_cancelled
+from temporal_version.progress import Progress, end, stop_if_cancelled
 from temporal_version.step_call import perform
 
 with workflow.unsafe.imports_passed_through():
@@ -70,8 +70,11 @@ class AgentRun:
                 request = advance(plan, outcomes)
             stop_if_cancelled()
             return request.value
+        except asyncio.CancelledError:
+            self.progress.show_cost()
+            raise
         finally:
-            self.progress.end(plan)
+            end(plan)
 
     async def _perform(self, steps: Sequence[Step[Any]]) -> list[Succeeded | Failed]:
         """All steps of a batch at the same time. Ends when the last of them has."""

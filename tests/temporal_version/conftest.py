@@ -155,6 +155,12 @@ class Bench:
                     return
                 await asyncio.sleep(0.05)
 
+    async def listed(self, run_id: str) -> None:
+        """Wait until visibility knows the run."""
+        async with asyncio.timeout(60):
+            while run_id not in {view.run_id for view in await self.engine.list_runs(kind="work")}:
+                await asyncio.sleep(0.05)
+
     async def kill(self, *processes: asyncio.subprocess.Process) -> None:
         for process in processes or self.processes:
             if process.returncode is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -41,3 +42,11 @@ async def configured_engine(name: str) -> AsyncIterator[Engine]:
         )
     async with plugin.connect(plugin.settings(os.environ)) as engine:
         yield engine
+
+
+def since(moment: datetime | None) -> str:
+    """A moment as a person reads it: how long ago, or how soon."""
+    if moment is None:
+        return "-"
+    seconds = (moment - datetime.now(UTC)).total_seconds()
+    return f"in {seconds:.1f} s" if seconds >= 0 else f"{-seconds:.0f} s ago"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from two_workers.apps import MicroUSD
-from two_workers.cli.options import configured_engine, engine_option
+from two_workers.cli.options import configured_engine, engine_option, since
 from two_workers.cli.process import run_async
 from two_workers.errors import BadInput
 from two_workers.protocol import Limits, RunState, RunView, StepRecord
@@ -91,7 +90,7 @@ def who(engine: str) -> None:
             "yes" if view.state is RunState.PENDING else f"no: {view.state}",
             view.owner or "-",
             ".".join(map(str, view.fence)) if view.fence else "-",
-            _in(view.owned_until),
+            since(view.owned_until),
             view.recovery or "-",
         )
     Console().print(table if views else "no open runs")
@@ -168,7 +167,7 @@ def _runs_table(views: Sequence[RunView]) -> Table:
             view.state + (" (cancel requested)" if _being_cancelled(view) else ""),
             view.owner or "-",
             _dollars(view.cost),
-            _in(view.created_at),
+            since(view.created_at),
         )
     return table
 
@@ -200,7 +199,7 @@ def _facts(view: RunView) -> list[tuple[str, object]]:
         facts.append(("failure", view.failure))
     if view.owner:
         fence = ".".join(map(str, view.fence or ()))
-        facts += [("owner", view.owner), ("fence", fence), ("owned until", _in(view.owned_until))]
+        facts += [("owner", view.owner), ("fence", fence), ("owned until", since(view.owned_until))]
     if view.recovery:
         facts.append(("recovery", view.recovery))
     return [*facts, *((name, value) for name, value in view.native.items() if value is not None)]
@@ -208,13 +207,6 @@ def _facts(view: RunView) -> list[tuple[str, object]]:
 
 def _dollars(amount: MicroUSD) -> str:
     return f"${amount / 1e6:.4f}"
-
-
-def _in(moment: datetime | None) -> str:
-    if moment is None:
-        return "-"
-    seconds = (moment - datetime.now(UTC)).total_seconds()
-    return f"in {seconds:.1f} s" if seconds >= 0 else f"{-seconds:.0f} s ago"
 
 
 COMMANDS = [runs, who, limits]

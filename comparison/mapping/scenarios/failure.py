@@ -8,6 +8,9 @@ from comparison.mapping.scenarios.bench import Bench, ids
 from comparison.mapping.tour.steps import Tour
 from two_workers import RunState
 
+MOST_DEATHS = 6
+"""A run that has killed so many workers will not stop by itself."""
+
 
 async def retry(bench: Bench) -> None:
     """A step fails twice and then succeeds."""
@@ -46,6 +49,8 @@ async def poison(bench: Bench) -> None:
 async def _supervise(bench: Bench, run: str) -> tuple[object, int]:
     """Keep two workers alive, as a supervisor would, until the run has ended."""
     while not (await bench.engine.get(run)).state.is_final:
+        if sum(not w.process.is_running for w in bench.workers) >= MOST_DEATHS:
+            return "never", MOST_DEATHS
         alive = [w for w in bench.workers if w.process.is_running]
         for dead in [w for w in bench.workers if not w.process.is_running]:
             bench.mourn(dead)

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +134,18 @@ async def _side(scenario: Scenario, servers: Servers, name: str) -> Side:
 
 
 async def _main(name: str, engine: str, path: Path) -> None:
+    _expect_store(os.environ.get("STUDY_STORE"))
     async with Servers.open() as servers:
         recording = await run(find_scenario(name), servers, [engine])
     recording.write(path.parent, name=path.stem)
+
+
+def _expect_store(folder: str | None) -> None:
+    """The store that runs must be the one that was meant: a broken copy, or else the installed."""
+    spec = find_spec("hand_rolled")
+    assert spec is not None
+    if folder is not None and not str(spec.origin).startswith(folder):
+        raise RuntimeError(f"expected the store in {folder}, found {spec.origin}")
 
 
 if __name__ == "__main__":

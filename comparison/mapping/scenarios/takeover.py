@@ -13,9 +13,11 @@ RENEWALS = 2
 
 
 async def race(bench: Bench) -> None:
-    """Two idle workers, one run; then twelve runs at once."""
-    a, b = await bench.worker(), await bench.worker()
-    first = await bench.start("tour", Tour(places=["a"], how="answer"))
+    """Two workers look for the same run at the same moment; then twelve runs at once."""
+    first = await bench.start("tour", Tour(places=["a"], how="brief"))
+    async with bench.observer.held(first):
+        a, b = await bench.worker(), await bench.worker()
+    bench.did(first, "both workers have looked; let them go")
     await bench.result(first)
     crowd = [await bench.start("tour", Tour(places=["a"], how="answer")) for _ in range(12)]
     await asyncio.gather(*(bench.result(run) for run in crowd))
@@ -23,10 +25,13 @@ async def race(bench: Bench) -> None:
     begun = bench.calls(event="begin")
     executions = Counter(ids(begun, "run"))
     share = Counter(bench.letter(worker) for worker in ids(begun, "worker"))
+    claims = await bench.observer.claims(first)
+    bench.fact("owners that the first run was given to", claims)
     bench.fact("executions of the first run", executions[first])
     bench.fact("runs", 1 + len(crowd))
     bench.fact("executions", len(begun))
     bench.fact("by worker", {w.letter: share[w.letter] for w in (a, b)})
+    bench.check("INV-CLAIM", "the first run is given to one worker", claims == 1, claims)
     bench.check(
         "INV-CLAIM",
         "each run is executed by one worker, once",
@@ -108,7 +113,13 @@ async def kill(bench: Bench) -> None:
     b = await bench.worker()
     await bench.kill(a)
     died = bench.did(run, "A is dead; its run is an orphan as soon as its ownership ends")
-    taken = await bench.until_call("begin", run=run, key="1.0", worker=b, inv="INV-ORPHAN")
+    taken = await bench.until_call("begin", run=run, worker=b, inv="INV-ORPHAN")
+    bench.check(
+        "INV-RESUME",
+        "the new owner begins with the step in flight",
+        taken["key"] == "1.0",
+        taken["key"],
+    )
     bench.open("b", "c")
     result = await bench.result(run)
 

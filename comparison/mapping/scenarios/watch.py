@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -26,6 +26,12 @@ from two_workers.steps import Succeeded, dump_outcome, fingerprint
 
 LOOK = 0.02
 """Seconds between two looks. What changes twice in between is seen once, as in any snapshot."""
+
+CLAIMERS = """
+SELECT application_name AS name FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND query LIKE '%%head AS MATERIALIZED%%'
+"""
+"""Connections, named after their worker, whose newest statement is a claim."""
 
 UNEVENTFUL = (
     "WORKFLOW_TASK_SCHEDULED", "WORKFLOW_TASK_STARTED", "WORKFLOW_TASK_COMPLETED",
@@ -45,6 +51,19 @@ class Observer(Protocol):
 
     def watch(self, run_id: str) -> None:
         """Look at this run from now on."""
+        ...
+
+    def held(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Let the claims of two workers meet at this run, as far as the engine lets us.
+
+        On the table: its row stays locked until two workers have looked for work. A claim that
+        skips locked rows passes by; one that does not waits beside its rival. On Temporal there is
+        nothing to hold: the server hands out the task.
+        """
+        ...
+
+    async def claims(self, run_id: str) -> int:
+        """How often the run (on Temporal: its steps) was given to a worker."""
         ...
 
     def renewals(self, run_id: str) -> int:
@@ -122,6 +141,23 @@ class TableObserver:
                         self._versions[run] = row["version"]
                         self._seen.append(moment("row", now, run, row["status"], row))
                 await asyncio.sleep(LOOK)
+
+    @asynccontextmanager
+    async def held(self, run_id: str) -> AsyncIterator[None]:
+        async with await self._connect() as connection, connection.transaction():
+            await _rows(connection, "SELECT FROM runs WHERE run_id = %s FOR UPDATE", [run_id])
+            yield
+            async with asyncio.timeout(60), await self._connect() as other:
+                claimers: set[str] = set()
+                while len(claimers) < 2:
+                    claimers |= {row["name"] for row in await _rows(other, CLAIMERS, [])}
+                    await asyncio.sleep(LOOK)
+
+    async def claims(self, run_id: str) -> int:
+        query = "SELECT event FROM ownership WHERE run_id = %s"
+        async with await self._connect() as connection:
+            events = [row["event"] for row in await _rows(connection, query, [run_id])]
+        return sum(event in ("claimed", "reclaimed") for event in events)
 
     def renewals(self, run_id: str) -> int:
         beats = {m.data["heartbeat_at"] for m in self._seen if m.run == run_id}
@@ -271,6 +307,20 @@ class HistoryObserver:
             self._last[key] = data
             step = activity.activity_id.partition(":")[0]
             self._seen.append(moment("pending", now.timestamp(), run, step, data))
+
+    @asynccontextmanager
+    async def held(self, run_id: str) -> AsyncIterator[None]:
+        yield
+
+    async def claims(self, run_id: str) -> int:
+        history = self._client.get_workflow_handle(run_id).fetch_history_events()
+        return sum(
+            [
+                event.activity_task_started_event_attributes.attempt
+                async for event in history
+                if event.HasField("activity_task_started_event_attributes")
+            ]
+        )
 
     def renewals(self, run_id: str) -> int:
         beats = {m.data.get("heartbeat_at") for m in self._seen if m.run == run_id}

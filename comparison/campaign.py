@@ -124,22 +124,27 @@ class Campaign:
         if fault.kind == "kill+cancel":
             await self._cancel(held, "orphan")
         expected = self.arm.predict(fault.kind)[1]
-        if fault.kind == "pause" and not self.runs.was_cancelled(held):
+        if fault.spares_its_victim and not self.runs.was_cancelled(held):
             # A zombie is one only when somebody else has its work.
             await injector.until_taken_over(fault, [held], timeout=expected + PATIENCE)
         orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
         await injector.until_taken_over(fault, orphans, timeout=expected + MARGIN)
-        if fault.kind == "pause":
-            fault = self._resume(fault)
+        if fault.spares_its_victim:
+            fault = self._relent(fault)
         await refilled
         return fault
 
-    def _resume(self, fault: FaultRecord) -> FaultRecord:
-        victim = self.workers.named(fault.victim)
+    def _relent(self, fault: FaultRecord) -> FaultRecord:
+        """Let a victim go on that was spared; what it had on its way goes with it."""
+        victim, proxy = self.workers.named(fault.victim), self.workers.proxy_of(fault.victim)
         assert victim is not None
+        late = 0
+        if fault.kind == "silence" and proxy is not None:
+            late = proxy.withheld["to_server"]
+            proxy.heal()
         resumed = time.monotonic_ns()
         victim.resume()
-        return fault.model_copy(update={"resumed_ns": resumed})
+        return fault.model_copy(update={"resumed_ns": resumed, "late_bytes": late})
 
     async def _cancel_running(self, chance: random.Random) -> None:
         """Cancel a run that is waiting for the model at this moment."""
@@ -165,7 +170,7 @@ class Campaign:
 
     async def _heal(self) -> None:
         await self.world.release_all()
-        self.workers.resume_all()
+        self.workers.heal()
         await self.workers.fill()
         self.healed_ns = time.monotonic_ns()
 

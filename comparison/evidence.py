@@ -72,8 +72,9 @@ class FaultRecord(_Frozen):
     """One fault: what was done to whom, when, and whether it landed on work in flight.
 
     `in_flight` are the keys that the victim was calling, by the ledger, when the fault came;
-    `owned` are their runs. `resumed_ns` is the SIGCONT of a pause. `problem` says why a fault
-    that did not land did not.
+    `owned` are their runs. `resumed_ns` is the SIGCONT of a pause, or the end of a silence;
+    `late_bytes` is what the silence had withheld from the server, and then let through.
+    `problem` says why a fault that did not land did not.
     """
 
     number: int
@@ -85,6 +86,7 @@ class FaultRecord(_Frozen):
     before_ns: int = 0
     after_ns: int = 0
     resumed_ns: int | None = None
+    late_bytes: int = 0
     in_flight: tuple[str, ...] = ()
     landed: bool = False
     problem: str | None = None
@@ -93,6 +95,11 @@ class FaultRecord(_Frozen):
     def owned(self) -> tuple[str, ...]:
         """The runs that the victim was working on."""
         return tuple(sorted({key.rpartition("/")[0] for key in self.in_flight}))
+
+    @property
+    def spares_its_victim(self) -> bool:
+        """True when the victim lives on, and may act on what it no longer owns."""
+        return self.kind in ("pause", "silence")
 
 
 class Cancellation(_Frozen):

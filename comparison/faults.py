@@ -1,14 +1,16 @@
 """One fault at a time: held at an exact point, timed, and confirmed by the ledger.
 
 A fault is aimed by the world, not by the clock: some call is held, its caller is the victim, and
-the victim is killed or paused while the ledger shows it waiting. After that the harness waits for
-what the fault is there to show (another worker takes over), so two faults never blur each other.
+the victim is killed, paused or cut off while the ledger shows it waiting. After that the harness
+waits for what the fault is there to show (another worker takes over), so two faults never blur
+each other.
 A fault that did not verifiably land on work in flight makes its sample unknown, never a pass.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -61,12 +63,21 @@ class Injector:
         return await self._confirm(aimed, held, victim, confirmed, before, after)
 
     async def _strike(self, victim: Process, fault: PlannedFault) -> bool:
-        """Do it; returns whether the kernel confirms it."""
-        if fault.kind == "pause":
-            await victim.stopped()
-            return victim.is_running
-        await victim.killed()
-        return victim.child.returncode == -9
+        """Do it; returns whether the kernel, or the proxy, confirms it."""
+        match fault.kind:
+            case "kill" | "kill+cancel":
+                await victim.killed()
+                return victim.child.returncode == -signal.SIGKILL
+            case "pause":
+                await victim.stopped()
+                return victim.is_running
+            case "silence":
+                proxy = self.workers.proxy_of(victim.ready.result())
+                assert proxy is not None  # planned only for workers that have one
+                proxy.silence()
+                return proxy.connections > 0
+            case "hang":
+                raise ValueError("a hang comes from inside of a worker; only the ladder plans it")
 
     async def _confirm(
         self,

@@ -50,16 +50,18 @@ async def compare(
     kills: int,
     pauses: int,
     results: Path,
+    silences: int = 2,
     quick: bool = False,
 ) -> int:
     """Break real workers on each arm and report. Returns the exit code.
 
-    0 if every verdict passes, 1 if one fails, 2 if one is unknown. `quick` takes two kills and
-    one pause: enough to see that everything works, too little to say anything. Raises `BadInput`.
+    0 if every verdict passes, 1 if one fails, 2 if one is unknown. `quick` takes two kills, one
+    pause and one silence: enough to see that everything works, too little to say anything.
+    Raises `BadInput`.
     """
-    chosen = _checked(arms, workers, investigations, kills, pauses)
+    chosen = _checked(arms, workers, investigations, kills, pauses, silences)
     if quick:
-        kills, pauses = min(kills, 2), min(pauses, 1)
+        kills, pauses, silences = min(kills, 2), min(pauses, 1), min(silences, 1)
     console = Console()
     progress = Progress(console)
     began = time.monotonic()
@@ -70,6 +72,7 @@ async def compare(
         investigations=investigations,
         kills=kills,
         pauses=pauses,
+        silences=silences,
         cancellations=CANCELLATIONS,
         questions=QUESTIONS,
     )
@@ -114,7 +117,12 @@ def _report(directory: Path, scene: Paid, cases: Sequence[Case], console: Consol
 
 
 def _checked(
-    arms: Sequence[str], workers: int, investigations: int, kills: int, pauses: int
+    arms: Sequence[str],
+    workers: int,
+    investigations: int,
+    kills: int,
+    pauses: int,
+    silences: int,
 ) -> list[Arm]:
     """The arms. Raises `BadInput` for what cannot work."""
     if not arms or len(set(arms)) != len(arms):
@@ -124,6 +132,7 @@ def _checked(
         ("investigations", investigations, 1),
         ("kills", kills, 0),
         ("pauses", pauses, 0),
+        ("silences", silences, 0),
     ):
         if value < least:
             raise BadInput(f"{name}: expected at least {least}, found {value}")

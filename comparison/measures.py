@@ -22,6 +22,7 @@ from comparison.owner_checks import CLOCKS_NS, inv_fence, inv_lease, orphans
 from comparison.stats import Summary, summarise
 from two_workers import RunState
 
+KINDS = ("kill", "pause", "silence")
 CAUSES = ("aborted in flight", "lost result", "overlap", "retry", "replayed though recorded")
 
 
@@ -57,14 +58,22 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Zombies:
-    """What paused workers did after somebody else had taken over their work."""
+    """What workers that lived on did after somebody else had taken over their work.
 
-    pauses: int
+    A write was *tried* when the engine refused it, by the worker's own log, when what a silence
+    had withheld reached the server after the takeover, or when it was accepted.
+    """
+
+    spared: int
     calls_made: int
     calls_refused: int
-    writes_tried: int
+    writes_refused: int
+    late_arrivals: int
     writes_accepted: int
-    contested_writes: int
+
+    @property
+    def writes_tried(self) -> int:
+        return max(self.writes_refused, self.late_arrivals) + self.writes_accepted
 
 
 @dataclass(frozen=True)
@@ -106,9 +115,9 @@ def measure(case: Case) -> Measures:
     return Measures(
         arm=evidence.arm,
         recoveries=recoveries,
-        takeover={kind: _summary(recoveries, kind, "takeover") for kind in ("kill", "pause")},
+        takeover={kind: _summary(recoveries, kind, "takeover") for kind in KINDS},
         productive=_summary(recoveries, "kill", "productive"),
-        in_band={kind: _in_band(evidence.arm, recoveries, kind) for kind in ("kill", "pause")},
+        in_band={kind: _in_band(evidence.arm, recoveries, kind) for kind in KINDS},
         duplicates=_duplicates(case),
         zombies=_zombies(case),
         cancellations=tuple(_cancel_times(case, c) for c in evidence.cancellations),
@@ -130,7 +139,7 @@ def _recoveries(case: Case) -> Iterator[Recovery]:
         for run in orphans(case, fault):
             yield Recovery(
                 fault=fault.number,
-                kind="pause" if fault.kind == "pause" else "kill",
+                kind=fault.kind.partition("+")[0],
                 run=run,
                 takeover=_seconds(fault.after_ns, taken.get(run)),
                 productive=_seconds(fault.after_ns, _first_new(case, fault, run)),
@@ -181,7 +190,7 @@ def _duplicates(case: Case) -> Duplicates:
     found = Duplicates()
     recorded = {write.key: write.t_ns for write in case.evidence.writes}
     killed = {
-        fault.victim: fault.after_ns for fault in case.evidence.faults if fault.kind != "pause"
+        f.victim: f.after_ns for f in case.evidence.faults if f.landed and not f.spares_its_victim
     }
     for key, calls in case.calls.by_key.items():
         executed = [call for call in calls if call.executed]
@@ -218,18 +227,17 @@ def _cause(earlier: Call, later: Call, recorded: int | None, killed: dict[str, i
 
 def _zombies(case: Case) -> Zombies:
     evidence = case.evidence
-    pauses = [f for f in evidence.faults if f.kind == "pause" and f.landed and f.resumed_ns]
-    made = [call for fault in pauses for call in _zombie_calls(case, fault)]
-    victims = {fault.victim for fault in pauses}
-    fence = inv_fence(case)
+    spared = [f for f in evidence.faults if f.spares_its_victim and f.landed and f.resumed_ns]
+    made = [call for fault in spared for call in _zombie_calls(case, fault)]
+    victims = {fault.victim for fault in spared}
+    taken = [f for f in spared if takeovers(case.calls.ledger.calls.values(), f)]
     return Zombies(
-        pauses=len(pauses),
+        spared=len(spared),
         calls_made=len(made),
         calls_refused=sum(call.refused for call in made),
-        writes_tried=sum(refused.worker in victims for refused in evidence.refused_writes)
-        + len(fence.violations),
-        writes_accepted=len(fence.violations),
-        contested_writes=fence.tested,
+        writes_refused=sum(refused.worker in victims for refused in evidence.refused_writes),
+        late_arrivals=sum(fault.late_bytes > 0 for fault in taken),
+        writes_accepted=len(inv_fence(case).violations),
     )
 
 

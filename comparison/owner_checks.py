@@ -44,9 +44,9 @@ def inv_fence(case: Case) -> Findings:
     """No write is recorded for an owner after a newer one has claimed the work or called."""
     found = Findings()
     claims = _claims(case)
-    # Only an owner that is alive when its successor works can write too late: a paused one.
-    paused = [f for f in case.evidence.faults if f.kind == "pause" and f.landed]
-    survived = {key for fault in paused for key in fault.in_flight if _contested(case, key)}
+    # Only an owner that is alive when its successor works can write too late.
+    spared = [f for f in case.evidence.faults if f.spares_its_victim and f.landed]
+    survived = {key for fault in spared for key in fault.in_flight if _contested(case, key)}
     for write in case.evidence.writes:
         newer = [
             claim

@@ -17,7 +17,8 @@ from comparison.world.holds import HoldPoint
 
 T = TypeVar("T")
 
-FaultKind = Literal["kill", "kill+cancel", "pause", "hang"]
+FaultKind = Literal["kill", "kill+cancel", "pause", "silence", "hang"]
+"""`silence`: nothing passes between a worker and its server. Only the ladder plans a `hang`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,11 @@ class Plan:
     pending_cancellations: int
     running_cancellations: int
 
+    @property
+    def silences(self) -> int:
+        """How many faults need a proxy between a worker and its server."""
+        return sum(fault.kind == "silence" for fault in self.faults)
+
 
 def stream(seed: int, purpose: str) -> random.Random:
     """The random numbers of one purpose."""
@@ -62,14 +68,16 @@ def make_plan(
     investigations: int,
     kills: int,
     pauses: int,
+    silences: int,
     cancellations: int,
     questions: Sequence[str],
 ) -> Plan:
-    """The plan for a seed. One kill more than `kills` has its orphan cancelled."""
+    """The plan for a seed. One of the kills also has its orphan cancelled."""
     chosen = stream(seed, "questions").sample(questions, min(len(questions), investigations))
-    kinds: list[FaultKind] = ["kill+cancel"]
-    kinds += ["kill"] * kills
-    kinds += ["pause"] * pauses
+    kinds: list[FaultKind] = ["pause"] * pauses
+    kinds += ["silence"] * silences
+    kinds += ["kill"] * max(kills - 1, 0)
+    kinds += ["kill+cancel"] * min(kills, 1)
     stream(seed, "order of faults").shuffle(kinds)
     points = stream(seed, "crash points")
     phases = stream(seed, "phases")
@@ -84,7 +92,7 @@ def make_plan(
             PlannedFault(
                 number=number,
                 kind=kind,
-                point=points.choice(("begin", "reply")),
+                point=_point(kind, points),
                 call=points.choice(("model", "model", "tool")),
                 occurrence=victims.randint(1, 2 * workers),
                 phase=phases.random(),
@@ -94,6 +102,13 @@ def make_plan(
         pending_cancellations=cancellations,
         running_cancellations=cancellations,
     )
+
+
+def _point(kind: FaultKind, chance: random.Random) -> HoldPoint:
+    """Where the fault strikes. A silence comes just before the reply, so that the worker has
+    something to record, and the record is what arrives too late."""
+    drawn: HoldPoint = chance.choice(("begin", "reply"))
+    return "reply" if kind == "silence" else drawn
 
 
 def arm_order(arms: Sequence[T], seed: int) -> list[T]:

@@ -17,6 +17,11 @@ from comparison.stats import Summary, needed_for, upper_bound_of_zero
 from comparison.verdicts import Verdict
 
 USD = 1_000_000
+SECTIONS = {
+    "kill": "Recovery after SIGKILL",
+    "pause": "Takeover after SIGSTOP",
+    "silence": "Takeover after a silent network",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,9 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
 
     measures = [result.measures for result in results]
     arms = [find_arm(result.arm) for result in results]
-    for kind, section in (("kill", "Recovery after SIGKILL"), ("pause", "Takeover after SIGSTOP")):
+    for kind, section in SECTIONS.items():
+        if not any(m.takeover[kind] for m in measures):
+            continue
         summaries = [m.takeover[kind] for m in measures]
         row(section, "taken over: median [95 % CI]", [_median(s) for s in summaries])
         row(section, "longest", [_longest(s) for s in summaries])
@@ -88,7 +95,7 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
         )
         row(f"Cancel ({case})", "last call ended", [_spread([c.last_end for c in x]) for x in mine])
     zombies = [m.zombies for m in measures]
-    row("Zombies", "woken after a takeover", [str(z.pauses) for z in zombies])
+    row("Zombies", "back after a takeover", [str(z.spared) for z in zombies])
     row("Zombies", "calls made", [str(z.calls_made) for z in zombies])
     row("Zombies", "  refused by the world", [str(z.calls_refused) for z in zombies])
     row("Zombies", "writes tried", [str(z.writes_tried) for z in zombies])
@@ -124,6 +131,7 @@ def _compared(left: ArmResult, right: ArmResult) -> list[str]:
     for label, one, other in (
         ("taken over after a kill", a.takeover["kill"], b.takeover["kill"]),
         ("taken over after a pause", a.takeover["pause"], b.takeover["pause"]),
+        ("taken over after a silence", a.takeover["silence"], b.takeover["silence"]),
         ("first new step after a kill", a.productive, b.productive),
     ):
         if one is not None and other is not None:

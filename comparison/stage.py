@@ -54,17 +54,23 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
             ) as world,
             plugin.connect(plugin.settings(env)) as engine,
         ):
-            env = {**env, **app_env(world.url)}
             app = load_app(APP)
             payloads = [Question(text=q).model_dump(mode="json") for q in plan.questions]
             runs = Runs(engine, app.kind, payloads)
-            workers = Workers(cluster, arm.engine, env, plan.workers, APP)
-            campaign = Campaign(arm, plan, world, workers, runs, say)
-            try:
-                await campaign.carry_out()
-                ends = await runs.ends()
-            finally:
-                await runs.close()
+            async with Workers.of(
+                cluster,
+                arm.engine,
+                {**env, **app_env(world.url)},
+                count=plan.workers,
+                app=APP,
+                proxied=plan.silences > 0,
+            ) as workers:
+                campaign = Campaign(arm, plan, world, workers, runs, say)
+                try:
+                    await campaign.carry_out()
+                    ends = await runs.ends()
+                finally:
+                    await runs.close()
             await world.catch_up()
             ledger = world.ledger
             records = await collect(engine, env, ends, ledger, clock, directory / "logs")

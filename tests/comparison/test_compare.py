@@ -42,21 +42,22 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
         seed=3,
         workers=2,
         investigations=4,
-        kills=1,
+        kills=2,
         pauses=1,
+        silences=1,
         cancellations=1,
         questions=QUESTIONS[:3],
     )
     said: list[str] = []
     case = await run_arm(find_arm(name), plan, tmp_path, said.append)
-    assert [fault.landed for fault in case.evidence.faults] == [True, True, True], said
+    assert [fault.landed for fault in case.evidence.faults] == [True] * 4, said
     assert len(case.evidence.cancellations) == 3
     failed = [v for v in judge(case) if v.outcome is Outcome.FAIL]
     assert not failed
     found = measure(case)
     assert found.runs_lost == 0
-    assert found.zombies.pauses == 1
-    assert {recovery.kind for recovery in found.recoveries} <= {"kill", "pause"}
+    assert found.zombies.spared == 2
+    assert found.zombies.late_arrivals == 1, "the silenced worker's record arrived after a takeover"
     again = Case.read(tmp_path)
     assert measure(again) == found, "the evidence alone gives the same figures"
 

@@ -16,7 +16,7 @@ def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned
     assert kill.takeover == pytest.approx(1.995)
     assert (pause.kind, pause.run) == ("pause", "run-1")
     assert pause.takeover == pytest.approx(1.995)
-    assert found.in_band == {"kill": (1, 1), "pause": (1, 1)}
+    assert found.in_band == {"kill": (1, 1), "pause": (1, 1), "silence": (0, 0)}
 
 
 def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
@@ -50,7 +50,7 @@ def test_a_zombies_call_is_counted_whether_or_not_it_is_refused() -> None:
     planted.call("run-1", "1.0", 1, "C", at=13.1, ends=13.11, outcome="refused")
     planted.call("run-1", "2.0", 1, "C", at=13.2, ends=13.3)  # past the world: nobody called it yet
     found = measure(planted.case()).zombies
-    assert (found.pauses, found.calls_made, found.calls_refused) == (1, 2, 1)
+    assert (found.spared, found.calls_made, found.calls_refused) == (1, 2, 1)
 
 
 def test_an_accepted_stale_write_is_counted_as_tried_and_accepted() -> None:

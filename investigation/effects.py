@@ -20,6 +20,7 @@ import httpx
 from pydantic import JsonValue, ValidationError
 
 from investigation.identity import identity_headers, refuse_if_stale
+from investigation.logs import OUTPUT, QUOTES
 from investigation.model import ModelClient
 from investigation.model_server import serve_scripted_model
 from investigation.settings import Settings
@@ -88,9 +89,11 @@ async def call_tool(step: CallTool, call: Call) -> ToolResult:
     body: dict[str, JsonValue] = {"corpus": step.corpus, "arguments": step.arguments}
     answer = await _post(f"{settings.tools_url.rstrip('/')}/{step.tool}", body, call)
     try:
-        return ToolResult.model_validate(answer)
+        result = ToolResult.model_validate(answer)
     except ValidationError as error:
         raise ServiceUnavailable(f"{settings.tools_url}: not a tool result: {error}") from None
+    limit = QUOTES if step.tool == "quote" else OUTPUT
+    return result.model_copy(update={"text": result.text[:limit]})
 
 
 async def publish_report(step: PublishReport, call: Call) -> Published:

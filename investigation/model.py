@@ -34,6 +34,8 @@ from two_workers import Call, MicroUSD, PermanentFailure, RetryLater
 
 LONGEST_WAIT = 3_600.0
 """Seconds. An endpoint that asks for more patience than this has in effect said no."""
+LONGEST_REPLY = 4 * 1024 * 1024
+"""Bytes of a response. Parsing more would hold up the worker's heartbeats."""
 MOST_ATTEMPTS = 30
 """Patience that is asked for does not count as a failure, so it needs an end of its own."""
 _DEFAULT_WAIT = 5.0
@@ -116,6 +118,8 @@ class ModelClient:
             raise ModelUnavailable(f"cannot reach {self._base_url}: {reason}") from None
         except APIStatusError as error:
             return self._turned_down(error, call)
+        if len(raw.content) > LONGEST_REPLY:
+            raise ModelUnavailable(f"{self._base_url} sent {len(raw.content):,} bytes")
         try:
             completion = _Completion.model_validate_json(raw.content)
         except ValidationError as error:
@@ -144,7 +148,7 @@ class ModelClient:
             model=completion.model or self._settings.model_name,
             tokens_in=usage.prompt_tokens,
             tokens_out=usage.completion_tokens,
-            cost=price(self._settings, usage.prompt_tokens, usage.completion_tokens),
+            cost=self._settings.price(usage.prompt_tokens, usage.completion_tokens),
         )
 
     def _turned_down(self, error: APIStatusError, call: Call) -> ModelReply:
@@ -204,17 +208,12 @@ def retry_after(header: str | None, now: float) -> float:
     return max(0.0, seconds) if math.isfinite(seconds) else _DEFAULT_WAIT
 
 
-def price(settings: Settings, tokens_in: int, tokens_out: int) -> MicroUSD:
-    """What a call costs, rounded up to whole micro-dollars."""
-    return math.ceil(tokens_in * settings.price_in + tokens_out * settings.price_out)
-
-
 def worst_case(settings: Settings, step: AskModel) -> MicroUSD:
     """The most that a call will cost: dense text has about two characters to a token."""
     request = chat_request(
         step, model=settings.model_name, max_output_tokens=settings.max_output_tokens
     )
-    return price(settings, len(json.dumps(request)) // 2, settings.max_output_tokens)
+    return settings.price(len(json.dumps(request)) // 2, settings.max_output_tokens)
 
 
 def _estimate(body: Any) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from two_workers import BadInput
+from two_workers import BadInput, MicroUSD
 
 
 class Settings(BaseSettings):
@@ -42,6 +43,10 @@ class Settings(BaseSettings):
 
     identify_calls: bool = False
     """Send `X-Run`, `X-Key`, `X-Fence` and others with every call to the outside."""
+
+    def price(self, tokens_in: int, tokens_out: int) -> MicroUSD:
+        """What a model call costs, rounded up to whole micro-dollars."""
+        return math.ceil(tokens_in * self.price_in + tokens_out * self.price_out)
 
 
 def load_settings() -> Settings:

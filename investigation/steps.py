@@ -3,7 +3,7 @@
 Three steps: `AskModel`, `CallTool`, `PublishReport`. Everything is a frozen pydantic model,
 because everything here crosses a process boundary and is recorded.
 
-**How large a run becomes.** Every recorded byte is bounded: a tool's output by `TOOL_OUTPUT`, a
+**How large a run becomes.** Every recorded byte is bounded: a tool's output by `logs.OUTPUT`, a
 model's reply by `REPLY_TEXT` and `TOOL_CALLS`, and the conversation that one `AskModel` carries by
 `CONVERSATION`. An unbounded conversation would make a run's history grow with the square of its
 model calls, since each call repeats all the earlier ones; with the bound it grows linearly. The
@@ -22,8 +22,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from two_workers import MicroUSD, Step
 
-TOOL_OUTPUT = 8_000
-"""Characters of one tool result."""
 TOOL_CALLS = 8
 """Tool calls that one reply may ask for; further ones are answered with an error."""
 TOOL_ARGUMENTS = 2_000
@@ -32,8 +30,9 @@ REPLY_TEXT = 4_000
 """Characters of a reply's text that are kept."""
 REPORT_ARGUMENTS = 40_000
 """Characters of the report that a model hands in."""
-CONVERSATION = 64_000
-"""Characters of conversation that one model call carries, beside the question."""
+CONVERSATION = 96_000
+"""Characters of conversation that one model call carries, beside the question. The newest turn
+fits whole: `TOOL_CALLS` results and arguments."""
 
 REPORT_TOOL = "report"
 """The tool by which the model hands in its report. The agent answers it, no effect does."""

@@ -81,16 +81,6 @@ async def run_tool_apart(
         path = corpus_path(corpus, root)
     except ToolError as error:
         return ToolResult(ok=False, text=str(error))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "investigation.logs.run",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=_ANSWER_BYTES,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
     request = {
         "root": str(path),
         "tool": name,
@@ -98,6 +88,7 @@ async def run_tool_apart(
         "cpu_seconds": cpu_seconds,
         "seconds": seconds,
     }
+    process = await _start()
     try:
         async with asyncio.timeout(seconds + 5):
             return await _converse(process, json.dumps(request).encode(), progress)
@@ -113,6 +104,20 @@ async def run_tool_apart(
         raise
     finally:
         await process.wait()
+
+
+async def _start() -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "investigation.logs.run",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_ANSWER_BYTES,
+        # As this process finds its modules, wherever it was started.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
 
 
 class _Ended(Exception):

@@ -21,13 +21,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from investigation.logs import OUTPUT, QUOTES
 from investigation.logs.files import Scan, ToolError, open_corpus
 from investigation.logs.operations import OPERATIONS, Answer
-
-OUTPUT = 8_000
-"""Characters of an answer. Beyond it, lists lose their ends; the JSON stays whole."""
-QUOTES = 100_000
-"""The same for `quote`, whose answer the agent needs completely."""
 
 
 def run(

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pydantic import JsonValue
 from temporalio.api.history.v1 import HistoryEvent
@@ -112,6 +112,7 @@ class TemporalEngine:
         failed = found.status in (WorkflowExecutionStatus.FAILED, WorkflowExecutionStatus.TIMED_OUT)
         return views.from_description(
             found,
+            created_at=await self._created_at(found),
             budget=await found.memo_value("budget", default=None),
             failure=await self._failure(found) if failed else None,
             heartbeat_timeout=self._settings.heartbeat_timeout,
@@ -216,6 +217,19 @@ class TemporalEngine:
         for events in reversed(chain):
             for event in events:
                 yield event
+
+    async def _created_at(self, found: WorkflowExecutionDescription) -> datetime:
+        """When the run began: before it continued as new, as long as the server remembers that."""
+        first = found.raw_info.first_run_id
+        if first in ("", found.run_id):
+            return found.start_time
+        try:
+            handle = self.client.get_workflow_handle(found.id, run_id=first)
+            return (await handle.describe()).start_time
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return found.start_time
 
     async def _failure(self, found: WorkflowExecutionDescription) -> str:
         """Why a run failed: only its last event says so."""

@@ -89,6 +89,7 @@ class Ownership:
 def from_description(
     found: WorkflowExecutionDescription,
     *,
+    created_at: datetime,
     budget: int | None,
     failure: str | None,
     heartbeat_timeout: float,
@@ -97,12 +98,11 @@ def from_description(
     raw = found.raw_description
     view = from_list(found)
     extended = raw.workflow_extended_info
-    if extended.HasField("original_start_time"):
-        view = view.model_copy(update={"created_at": _time(extended.original_start_time)})
     final = view.state.is_final
     owned = None if final else _ownership(raw.pending_activities, heartbeat_timeout)
     return view.model_copy(
         update={
+            "created_at": created_at,
             "state": view.state if final else _state(found, view.state),
             "cancel_requested": extended.cancel_requested,
             "failure": failure,

@@ -106,6 +106,10 @@ class Bench:
         payload = {"ledger": str(self.ledger.path), "steps": list(steps), **payload}
         return Run(run_id=f"run-{uuid.uuid4().hex[:12]}", kind="work", payload=payload)
 
+    def run_again(self, run_id: str, **payload: Any) -> Run:
+        """The same run, as a client that did not hear of its start would send it again."""
+        return self.run(**payload).model_copy(update={"run_id": run_id})
+
     @asynccontextmanager
     async def worker(self, app: App = APP, **env: str) -> AsyncIterator[str]:
         """A worker in this process; stopped in the orderly way on leaving."""

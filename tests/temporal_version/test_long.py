@@ -1,0 +1,70 @@
+"""Long agents: history grows with what is new, and continuing as new loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.temporal_version.app import COUNTS, GROWS
+from tests.temporal_version.conftest import Bench
+from two_workers import RunFailed, RunState
+
+TOKENS = 200_000
+CHARACTERS = 4 * TOKENS
+
+
+async def test_a_hundred_calls_with_a_growing_transcript_stay_far_under_the_limits(
+    bench: Bench,
+) -> None:
+    """Inline, these transcripts are 40 MB of 50; by reference each reply counts once."""
+    run_id = await bench.start(calls=100, size=CHARACTERS // 100)
+    async with bench.worker(GROWS):
+        assert await bench.engine.result(run_id, timeout=110) == CHARACTERS
+    described = await bench.engine.client.get_workflow_handle(run_id).describe()
+    assert described.raw_info.history_size_bytes < 3 * CHARACTERS
+    scheduled = await bench.events(run_id, "ACTIVITY_TASK_SCHEDULED")
+    sizes = [e.activity_task_scheduled_event_attributes.input.ByteSize() for e in scheduled]
+    assert max(sizes) < 20_000
+    assert len(await bench.engine.steps(run_id)) == 100
+
+
+async def test_continuing_as_new_keeps_steps_signals_and_cost(knobs_bench: Bench) -> None:
+    bench = knobs_bench  # its server suggests it after 60 events
+    run_id = await bench.start(calls=24)
+    handle = bench.engine.client.get_workflow_handle(run_id)
+    first = (await handle.describe()).run_id
+    for n in range(6):
+        await bench.engine.signal(run_id, "go", n, signal_id=f"s{n}")
+    async with bench.worker(COUNTS):
+        assert await bench.engine.result(run_id, timeout=100) == list(range(6))
+    described = await handle.describe()
+    assert described.run_id != first
+    view = await bench.engine.get(run_id)
+    assert (view.state, view.cost, view.tenant) == (RunState.SUCCEEDED, 24 * 7, "default")
+    assert view.created_at < described.start_time, "the start of the first run, not of the last"
+    keys = [record.key for record in await bench.engine.steps(run_id)]
+    assert len(keys) == len(set(keys)) == 24
+    assert [entry["key"] for entry in bench.ledger.entries("begin")] == keys
+    await bench.engine.start(bench.run_again(run_id, calls=24))
+
+
+async def test_a_signal_id_seen_before_continuing_as_new_is_still_known(
+    knobs_bench: Bench,
+) -> None:
+    bench = knobs_bench
+    run_id = await bench.start(calls=24)
+    async with bench.worker(COUNTS):
+        for n in (0, 0, 1, 0, 2, 3, 4):
+            await bench.engine.signal(run_id, "go", n, signal_id=f"s{n}")
+        await bench.until_state(run_id, RunState.WAITING)
+        await bench.engine.signal(run_id, "go", "again", signal_id="s0")
+        await bench.engine.signal(run_id, "go", 5, signal_id="s5")
+        assert await bench.engine.result(run_id, timeout=100) == list(range(6))
+
+
+async def test_a_step_over_the_limit_of_one_payload_fails_the_run_with_a_reason(
+    bench: Bench,
+) -> None:
+    run_id = await bench.start(calls=4, size=700_000)
+    async with bench.worker(GROWS):
+        with pytest.raises(RunFailed, match=r"over Temporal's limit ..*PAYLOAD_STORE"):
+            await bench.engine.result(run_id, timeout=60)

@@ -32,7 +32,7 @@ def concept_screen(
         _facts(concept),
         "",
         Rule(f"evidence: {recording.title}", align="left", style="dim"),
-        Text(_provenance(recording), style="dim"),
+        Text(provenance(recording), style="dim"),
         *_timelines(recording, concept, width),
         *(_broken_part(broken, concept) if broken else ()),
     )
@@ -72,7 +72,8 @@ def _rows(concept: Concept) -> Iterator[tuple[str, str]]:
     yield "sources", "\n".join(concept.sources)
 
 
-def _provenance(recording: Recording) -> str:
+def provenance(recording: Recording) -> str:
+    """When and on what it ran."""
     versions = ", ".join(f"{name} {version}" for name, version in recording.versions.items())
     return f"run on {recording.recorded_at:%Y-%m-%d %H:%M} UTC with {versions}"
 
@@ -101,7 +102,7 @@ def _timeline(side: Side, concept: Concept) -> Iterator[RenderableType]:
     yield grid
     yield ""
     for name, value in side.facts.items():
-        yield Padding(Text(f"{name}: {_plain(value)}"), (0, 0, 0, 2))
+        yield Padding(Text(f"{name}: {plain(value)}"), (0, 0, 0, 2))
     for check in side.checks:
         yield Padding(check_line(check), (0, 0, 0, 2))
 
@@ -120,7 +121,8 @@ def _broken_part(recording: Recording, concept: Concept) -> Iterator[RenderableT
         yield from _timeline(side, concept)
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """A fact's value as text."""
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     if isinstance(value, list):

@@ -13,7 +13,18 @@ import sys
 
 import click
 
-from two_workers.cli import compare, investigate, ladder, new, operate, runs, serve, servers, worker
+from two_workers.cli import (
+    compare,
+    investigate,
+    ladder,
+    new,
+    operate,
+    runs,
+    serve,
+    servers,
+    study,
+    worker,
+)
 from two_workers.cli.process import fail
 from two_workers.errors import BadInput, RunError
 
@@ -45,7 +56,9 @@ def cli(context: click.Context) -> None:
         click.echo(MAP, nl=False)
 
 
-for module in (compare, investigate, ladder, new, operate, runs, serve, servers, worker):
+for module in (
+    compare, study, ladder, investigate, new, operate, runs, serve, servers, worker,
+):  # fmt: skip
     for command in module.COMMANDS:
         cli.add_command(command)
 

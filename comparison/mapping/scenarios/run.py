@@ -86,6 +86,12 @@ class Servers:
             self.versions["Temporal server"] = f"{info.server_version} (dev server, SQLite)"
 
 
+async def run_alone(scenario: Scenario) -> Recording:
+    """Carry out one scenario on both engines, on servers that live only for it."""
+    async with Servers.open() as servers:
+        return await run(scenario, servers)
+
+
 async def run(scenario: Scenario, servers: Servers, engines: Sequence[str] = ENGINES) -> Recording:
     """Carry out a scenario on each engine, one after the other."""
     sides = [await _side(scenario, servers, engine) for engine in engines]

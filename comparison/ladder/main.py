@@ -137,7 +137,7 @@ async def _try(ground: Ground, rung: Rung, form: FormName, number: int) -> Tried
         try:
             await rung.scenario(stage)
             trial = await collect(stage, ground.clock, ground.logs)
-        except TimeoutError as error:
+        except (TimeoutError, RuntimeError) as error:  # a race that was not, a worker that ended
             return _did_not_come_about(form, str(error))
         finally:
             for process in stage.crew.values():

@@ -27,7 +27,6 @@ import json
 import re
 from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast, get_origin, overload
 
 from pydantic import BaseModel, ConfigDict, Discriminator, JsonValue, TypeAdapter
@@ -49,6 +48,7 @@ class Step(BaseModel, Generic[R]):
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[str] = ""
     volatile: ClassVar[frozenset[str]] = frozenset()
+    _result_codec: ClassVar[TypeAdapter[Any] | None] = None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -79,9 +79,19 @@ class WaitForSignal(Step[JsonValue]):
     name: str
 
 
-@cache
 def result_adapter(step_type: type[Step[Any]]) -> TypeAdapter[Any]:
-    """The codec for results of `step_type`, taken from its `Step[...]` base."""
+    """The codec for results of `step_type`, taken from its `Step[...]` base.
+
+    Made once and kept on the class, not in a global cache: a workflow sandbox imports an agent's
+    module anew for each run, and the run's copies of its classes must be able to go.
+    """
+    adapter = step_type.__dict__.get("_result_codec")
+    if adapter is None:
+        adapter = step_type._result_codec = _result_adapter(step_type)
+    return cast("TypeAdapter[Any]", adapter)
+
+
+def _result_adapter(step_type: type[Step[Any]]) -> TypeAdapter[Any]:
     for base in step_type.__mro__:
         generic = getattr(base, "__pydantic_generic_metadata__", None)
         if generic and generic["origin"] is Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import pytest
 
 from temporal_version.plugin import PLUGIN
-from tests.temporal_version import agents, reads_at_import
+from tests.temporal_version import agents, reads_at_import, single_file
 from tests.temporal_version.app import APP
 from tests.temporal_version.conftest import Bench
-from two_workers import BadInput, RunFailed
+from two_workers import BadInput, Run, RunFailed
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,21 @@ async def test_an_agent_without_a_name_to_import_is_refused(bench: Bench) -> Non
     with pytest.raises(BadInput, match="cannot be imported by name"):
         async with bench.worker(replace(APP, agent=local)):
             pass
+
+
+async def test_an_app_in_one_file_works_and_leaves_no_copies_behind(bench: Bench) -> None:
+    runs = [
+        Run(
+            run_id=f"{bench.settings().task_queue}-{n}",
+            kind="single-file",
+            payload={"words": ["a"]},
+        )
+        for n in range(30)
+    ]
+    async with bench.worker(single_file.APP):
+        for run in runs:
+            await bench.engine.start(run)
+            assert await bench.engine.result(run.run_id, timeout=60) == 1
+    gc.collect()
+    copies = [o for o in gc.get_objects() if isinstance(o, type) and o.__name__ == "Measure"]
+    assert len(copies) < 10, "each run had a copy; those of ended runs are gone"

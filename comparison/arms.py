@@ -51,6 +51,10 @@ class Arm:
         low, high = self.bands.get(kind, law)
         return low, high + DISPATCH
 
+    def middle(self, kind: str) -> float:
+        """The middle of the predicted band."""
+        return sum(self.predict(kind)) / 2
+
 
 _TABLE = "fsync on: an acknowledged write survives a crash of the machine"
 _DEV_SERVER = "the dev server's SQLite file; Temporal itself says: for development and testing only"

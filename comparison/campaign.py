@@ -74,8 +74,11 @@ class Campaign:
         self.say(f"{self.plan.pending_cancellations} runs cancelled before any worker lived")
 
     async def _twin(self) -> None:
-        questions = range(len(self.plan.questions))
-        names = [await self.runs.start(f"twin-{q:02d}", q, twin=True) for q in questions]
+        """Each question once, without faults, under the load that the faults will meet."""
+        names: list[str] = []
+        for question in range(len(self.plan.questions)):
+            await self.runs.until_open_below(self.plan.open_runs)
+            names.append(await self.runs.start(f"twin-{question:02d}", question, twin=True))
         await self.runs.until_ended(names, timeout=CONVERGENCE)
         self.say(f"fault-free twin: {len(names)} investigations")
 
@@ -156,7 +159,7 @@ class Campaign:
                 for call in ledger.calls.values()
                 if call.begin.kind == "model" and call.in_flight_at(now)
             }
-            return sorted(found & self.runs.open_investigations) or None
+            return sorted(found & self.runs.open_runs) or None
 
         try:
             candidates = await self.world.until(at_work, timeout=PATIENCE)

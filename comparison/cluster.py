@@ -18,7 +18,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +108,7 @@ class Cluster:
         atexit.register(cluster._sweep)
         try:
             yield cluster
-            await cluster._close()
+            await cluster.stop(cluster.running)
         finally:
             cluster._sweep()
             atexit.unregister(cluster._sweep)
@@ -154,14 +154,15 @@ class Cluster:
             ) from None
         return process
 
-    async def _close(self) -> None:
-        """Ask everybody to stop, and insist after a while."""
-        for process in self.running:
+    async def stop(self, processes: Iterable[Process]) -> None:
+        """Ask processes to stop, and wait for their orderly end for a while; no force is used."""
+        asked = [process for process in processes if process.is_running]
+        for process in asked:
             process.resume()
             process.send(signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
-                await asyncio.gather(*(process.child.wait() for process in self.running))
+                await asyncio.gather(*(process.child.wait() for process in asked))
 
     def _sweep(self) -> None:
         for process in self._processes:

@@ -146,7 +146,10 @@ class RefusedWrite(_Frozen):
 
 
 class Evidence(_Frozen):
-    """Everything that the checks and the measures may look at."""
+    """Everything that the checks and the measures may look at.
+
+    `cpu_pressure` is the share of the campaign's time in which some process waited for a CPU.
+    """
 
     arm: str
     engine: str
@@ -163,6 +166,7 @@ class Evidence(_Frozen):
     converged_ns: int | None
     convergence_bound: float
     server: dict[str, JsonValue] = {}
+    cpu_pressure: float | None = None
 
 
 class Case(BaseModel):

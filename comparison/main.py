@@ -155,7 +155,8 @@ def _directory(results: Path, seed: int) -> Path:
 
 def _judged(case: Case) -> ArmResult:
     server = {name: str(value) for name, value in case.evidence.server.items()}
-    return ArmResult(case.evidence.arm, tuple(judge(case)), measure(case), server)
+    pressure = case.evidence.cpu_pressure
+    return ArmResult(case.evidence.arm, tuple(judge(case)), measure(case), server, pressure)
 
 
 def _overall(scene: Paid, results: Sequence[ArmResult]) -> Outcome:

@@ -55,6 +55,11 @@ class Duplicates:
         """Duplicates of one kind of call."""
         return sum(counts[kind] for counts in self.by_cause.values())
 
+    @property
+    def amplification(self) -> float:
+        """Calls executed for each step that had to be."""
+        return self.calls / max(self.distinct, 1)
+
 
 @dataclass(frozen=True)
 class Zombies:
@@ -94,6 +99,7 @@ class Measures:
     """All figures of one arm."""
 
     arm: str
+    faults: int
     recoveries: tuple[Recovery, ...]
     takeover: dict[str, Summary | None]
     productive: Summary | None
@@ -114,6 +120,7 @@ def measure(case: Case) -> Measures:
     final = {end.run for end in evidence.ends if end.state.is_final}
     return Measures(
         arm=evidence.arm,
+        faults=sum(fault.landed for fault in evidence.faults),
         recoveries=recoveries,
         takeover={kind: _summary(recoveries, kind, "takeover") for kind in KINDS},
         productive=_summary(recoveries, "kill", "productive"),

@@ -147,6 +147,8 @@ class Proxy:
             await asyncio.gather(*pumps)
         except (ConnectionError, OSError):
             link.reset()
+        except asyncio.CancelledError:
+            link.reset()  # the pumps were cancelled: the proxy is being closed
         finally:
             self._links.discard(link)
             self._tasks.difference_update(pumps)

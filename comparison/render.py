@@ -48,6 +48,11 @@ class Report:
                 f"{arm.name}: {arm.what}. Settings: {settings}. Server: {server}. Durability: "
                 f"{arm.durability}. Its owner maintains {arm.maintains}."
             )
+            if result.cpu_pressure is not None:
+                lines.append(
+                    f"{arm.name}: some process waited for a CPU in {result.cpu_pressure:.0%} of "
+                    "the time; the busier, the more every duration is the machine's."
+                )
         return lines
 
 

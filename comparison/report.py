@@ -1,26 +1,32 @@
-"""The report as data, once, and rendered twice: for the terminal and as Markdown.
+"""The report as data: rows of the table, sentences about the differences, and the limits.
 
-Verdicts come first, then the table side by side, then what the difference is, then what this does
-not show. A figure has its n; an interval where it has one; "n too small" where the sample cannot
-carry a claim; an upper bound where the count is zero.
+`render` shows it on a terminal and as Markdown, `html` as a page. A figure has its n; an interval
+where it has one; "n too small" where the sample cannot carry a claim; an upper bound where the
+count is zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from comparison.arms import Arm, find_arm
-from comparison.measures import CAUSES, Measures
+from comparison import cells
+from comparison.arms import find_arm
+from comparison.cells import USD
+from comparison.measures import CAUSES, KINDS, Measures
 from comparison.scene import Paid
-from comparison.stats import Summary, needed_for, upper_bound_of_zero
+from comparison.stats import Summary
 from comparison.verdicts import Verdict
 
-USD = 1_000_000
-SECTIONS = {
+FAULTS = {
     "kill": "Recovery after SIGKILL",
     "pause": "Takeover after SIGSTOP",
     "silence": "Takeover after a silent network",
+}
+CANCELS = {
+    "running": "Cancel a run at work",
+    "pending": "Cancel before any worker lives",
+    "orphan": "Cancel after its worker's death",
 }
 
 
@@ -32,6 +38,7 @@ class ArmResult:
     verdicts: tuple[Verdict, ...]
     measures: Measures
     server: dict[str, str]
+    cpu_pressure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,206 +50,172 @@ class Row:
     cells: tuple[str, ...]
 
 
+Cell = Callable[[Measures], str]
+
+
 def rows(results: Sequence[ArmResult]) -> list[Row]:
     """The table, in the order in which a reader should look at it."""
-    found: list[Row] = []
-
-    def row(section: str, label: str, cells: Sequence[str]) -> None:
-        found.append(Row(section, label, tuple(cells)))
-
     measures = [result.measures for result in results]
-    arms = [find_arm(result.arm) for result in results]
-    for kind, section in SECTIONS.items():
-        if not any(m.takeover[kind] for m in measures):
-            continue
-        summaries = [m.takeover[kind] for m in measures]
-        row(section, "taken over: median [95 % CI]", [_median(s) for s in summaries])
-        row(section, "longest", [_longest(s) for s in summaries])
-        row(section, "p95", [_p95(s) for s in summaries])
-        row(section, "runs, of faults", [_sizes(s) for s in summaries])
-        row(section, "predicted from the settings", [_band(arm, kind) for arm in arms])
-        row(section, "inside of that", ["{} of {}".format(*m.in_band[kind]) for m in measures])
-        if kind == "kill":
-            row(
-                section,
-                "first new step: median [95 % CI]",
-                [_median(m.productive) for m in measures],
-            )
-    for kind in ("model", "tool"):
-        row(
-            "Paid twice",
-            f"duplicate {kind} calls",
-            [str(m.duplicates.count(kind)) for m in measures],
-        )
+    lines = [
+        *(line for kind in KINDS for line in _recovery(kind, measures)),
+        *_cost(measures),
+        *(line for case in CANCELS for line in _cancel(case)),
+        *_zombies(),
+    ]
+    found = [Row(s, label, tuple(cell(m) for m in measures)) for s, label, cell in lines]
+    return [*found, *_runs(results)]
+
+
+def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[tuple[str, str, Cell]]:
+    section = FAULTS[kind]
+    if not any(m.takeover[kind] for m in measures):
+        return
+    yield section, "taken over: median [95 % CI]", lambda m: cells.median(m.takeover[kind])
+    yield section, "longest", lambda m: cells.longest(m.takeover[kind])
+    yield section, "p95", lambda m: cells.p95(m.takeover[kind])
+    yield section, "runs, of faults", lambda m: cells.sizes(m.takeover[kind])
+    yield section, "predicted from the settings", lambda m: _band(m.arm, kind)
+    yield section, "inside of that", lambda m: "{} of {}".format(*m.in_band[kind])
+    if kind == "kill":
+        yield section, "first new step: median [95 % CI]", lambda m: cells.median(m.productive)
+
+
+def _band(arm: str, kind: str) -> str:
+    return cells.band(find_arm(arm).predict(kind))
+
+
+def _cost(measures: Sequence[Measures]) -> Iterator[tuple[str, str, Cell]]:
+    section = "Paid twice"
+    yield section, "duplicate model calls", lambda m: str(m.duplicates.count("model"))
+    yield section, "duplicate tool calls", lambda m: str(m.duplicates.count("tool"))
     for cause in CAUSES:
-        counts = [sum(m.duplicates.by_cause[cause].values()) for m in measures]
-        if any(counts) or cause == "replayed though recorded":
-            row("Paid twice", f"  {cause}", [str(count) for count in counts])
-    row("Paid twice", "tokens: answered–begun", [_bounds(m.duplicates.tokens) for m in measures])
-    row("Paid twice", "dollars: answered–begun", [_dollars(m) for m in measures])
-    row("Paid twice", "calls per step needed", [_amplification(m) for m in measures])
-    row("Run time", "longer than fault-free: median", [_median(m.penalty) for m in measures])
-    for case in ("running", "pending", "orphan"):
-        mine = [[c for c in m.cancellations if c.case == case] for m in measures]
-        row(
-            f"Cancel ({case})", "acknowledged", [_spread([c.acknowledged for c in x]) for x in mine]
-        )
-        row(f"Cancel ({case})", "run ended", [_spread([c.ended for c in x]) for x in mine])
-        row(
-            f"Cancel ({case})",
-            "last call begun",
-            [_spread([c.last_begin for c in x]) for x in mine],
-        )
-        row(f"Cancel ({case})", "last call ended", [_spread([c.last_end for c in x]) for x in mine])
-    zombies = [m.zombies for m in measures]
-    row("Zombies", "back after a takeover", [str(z.spared) for z in zombies])
-    row("Zombies", "calls made", [str(z.calls_made) for z in zombies])
-    row("Zombies", "  refused by the world", [str(z.calls_refused) for z in zombies])
-    row("Zombies", "writes tried", [str(z.writes_tried) for z in zombies])
-    row(
-        "Zombies",
-        "  accepted by the engine",
-        [_of(z.writes_accepted, z.writes_tried) for z in zombies],
+        must_be_zero = cause == "replayed though recorded"
+        if must_be_zero or any(_by_cause(m, cause) for m in measures):
+            yield section, f"  {cause}", lambda m, cause=cause: str(_by_cause(m, cause))  # type: ignore[misc] # mypy cannot infer a lambda with a default
+    yield section, "tokens: answered–begun", lambda m: cells.bounds(m.duplicates.tokens)
+    yield (
+        section,
+        "dollars: answered–begun",
+        lambda m: cells.dollars(m.duplicates.micro_usd, m.duplicates.micro_usd_spent),
     )
-    row("Runs", "started", [str(m.runs_started) for m in measures])
-    row("Runs", "lost", [_of(m.runs_lost, m.runs_started) for m in measures])
-    takeovers = [_takeovers(result) for result in results]
-    row(
-        "Runs",
-        "taken from somebody left alone",
-        [_of(m.false_takeovers, n) for m, n in zip(measures, takeovers, strict=True)],
+    yield section, "calls per step needed", lambda m: f"{m.duplicates.amplification:.4f}"
+    yield "Run time", "longer than fault-free: median", lambda m: cells.median(m.penalty)
+
+
+def _by_cause(m: Measures, cause: str) -> int:
+    return sum(m.duplicates.by_cause[cause].values())
+
+
+def _cancel(case: str) -> Iterator[tuple[str, str, Cell]]:
+    wanted = [("acknowledged", "acknowledged"), ("run ended", "ended")]
+    if case != "pending":
+        wanted += [("last call begun", "last_begin"), ("last call ended", "last_end")]
+    for label, attribute in wanted:
+        yield (
+            CANCELS[case],
+            label,
+            lambda m, attribute=attribute: cells.spread(  # type: ignore[misc] # as above
+                [getattr(c, attribute) for c in m.cancellations if c.case == case]
+            ),
+        )
+
+
+def _zombies() -> Iterator[tuple[str, str, Cell]]:
+    section = "Zombies"
+    yield section, "back after a takeover", lambda m: str(m.zombies.spared)
+    yield section, "calls made", lambda m: str(m.zombies.calls_made)
+    yield section, "  refused by the world", lambda m: str(m.zombies.calls_refused)
+    yield section, "late records, let through", lambda m: str(m.zombies.late_arrivals)
+    yield section, "writes refused, say the workers", lambda m: str(m.zombies.writes_refused)
+    yield (
+        section,
+        "writes accepted, of those tried",
+        lambda m: cells.out_of(m.zombies.writes_accepted, m.zombies.writes_tried),
     )
-    return found
+
+
+def _runs(results: Sequence[ArmResult]) -> list[Row]:
+    ms = [result.measures for result in results]
+    takeovers = [
+        next(v.times for v in result.verdicts if v.invariant == "INV-LEASE") for result in results
+    ]
+    alone = [cells.out_of(m.false_takeovers, n) for m, n in zip(ms, takeovers, strict=True)]
+    lost = [cells.out_of(m.runs_lost, m.runs_started) for m in ms]
+    return [
+        Row("Runs", "started", tuple(str(m.runs_started) for m in ms)),
+        Row("Runs", "lost", tuple(lost)),
+        Row("Runs", "taken from somebody left alone", tuple(alone)),
+    ]
+
+
+# What differs, in words.
 
 
 def differences(results: Sequence[ArmResult]) -> list[str]:
     """Who came out ahead at what, for each pair of arms of different engines: both ways."""
-    said: list[str] = []
-    for i, left in enumerate(results):
-        for right in results[i + 1 :]:
-            if find_arm(left.arm).engine != find_arm(right.arm).engine:
-                said += _compared(left, right)
-    return said
+    return [
+        sentence
+        for i, left in enumerate(results)
+        for right in results[i + 1 :]
+        if find_arm(left.arm).engine != find_arm(right.arm).engine
+        for sentence in _compared(left.measures, right.measures)
+    ]
 
 
-def _compared(left: ArmResult, right: ArmResult) -> list[str]:
-    a, b = left.measures, right.measures
-    said = []
-    for label, one, other in (
-        ("taken over after a kill", a.takeover["kill"], b.takeover["kill"]),
-        ("taken over after a pause", a.takeover["pause"], b.takeover["pause"]),
-        ("taken over after a silence", a.takeover["silence"], b.takeover["silence"]),
-        ("first new step after a kill", a.productive, b.productive),
-    ):
+def _compared(a: Measures, b: Measures) -> Iterator[str]:
+    for kind, section in FAULTS.items():
+        one, other = a.takeover[kind], b.takeover[kind]
         if one is not None and other is not None:
-            said.append(f"{label}: {_ahead(left.arm, one, right.arm, other)}")
-    for label, x, y in (
-        ("duplicate calls", _per_call(a), _per_call(b)),
-        (
-            "zombie calls that reached the outside",
-            float(a.zombies.calls_made),
-            float(b.zombies.calls_made),
-        ),
-        ("median time from a cancel request to the end of a running run", _ended(a), _ended(b)),
-    ):
-        if x == y:
-            said.append(f"{label}: no difference")
-        else:
-            winner = left.arm if x < y else right.arm
-            said.append(f"{label}: fewer or shorter on {winner} ({x:.3g} against {y:.3g})")
-    return said
+            gap = find_arm(b.arm).middle(kind) - find_arm(a.arm).middle(kind)
+            by_settings = (
+                f"The settings alone predict {abs(gap):.2f} s in favour of "
+                f"{a.arm if gap > 0 else b.arm}."
+            )
+            yield f"{section}: {_ahead(a.arm, one, b.arm, other)} {by_settings}"
+    if a.productive is not None and b.productive is not None:
+        yield f"First new step after a kill: {_ahead(a.arm, a.productive, b.arm, b.productive)}"
+    yield _fewer("Duplicate calls for each fault", a.arm, _per_fault(a), b.arm, _per_fault(b))
+    zombies = [float(m.zombies.calls_made) for m in (a, b)]
+    yield _fewer("Zombie calls made", a.arm, zombies[0], b.arm, zombies[1])
+    for case, title in CANCELS.items():
+        label = f"{title}, seconds to the run's end"
+        yield _fewer(label, a.arm, _ended(a, case), b.arm, _ended(b, case))
 
 
 def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:
     a, b = one.median, other.median
     if a.low <= b.high and b.low <= a.high:
-        return f"no difference shown ({left} {a.value:.2f} s, {right} {b.value:.2f} s)"
-    winner, less = (left, b.value - a.value) if a.value < b.value else (right, a.value - b.value)
-    return f"{winner} by {less:.2f} s of the medians; the intervals do not overlap"
+        return f"no difference shown ({left} {a.value:.2f} s, {right} {b.value:.2f} s)."
+    winner = left if a.value < b.value else right
+    return (
+        f"{winner} by {abs(a.value - b.value):.2f} s of the medians; the intervals do not overlap."
+    )
 
 
-def _per_call(m: Measures) -> float:
-    return m.duplicates.count("model") + m.duplicates.count("tool") + 0.0
+def _fewer(label: str, left: str, x: float | None, right: str, y: float | None) -> str:
+    if x is None or y is None:
+        return f"{label}: not measured on {left if x is None else right}."
+    if x == y:
+        return f"{label}: {x:.3g} on both."
+    (less, low), (more, high) = sorted(((x, left), (y, right)))
+    return f"{label}: {less:.3g} on {low}, {more:.3g} on {high}."
 
 
-def _ended(m: Measures) -> float:
-    times = sorted(c.ended for c in m.cancellations if c.case == "running" and c.ended is not None)
-    return times[len(times) // 2] if times else float("nan")
+def _per_fault(m: Measures) -> float | None:
+    duplicates = m.duplicates.count("model") + m.duplicates.count("tool")
+    return duplicates / m.faults if m.faults else None
 
 
-# Cells.
-
-
-def _median(s: Summary | None) -> str:
-    if s is None:
-        return "no sample"
-    if s.blocks == 1:
-        return f"{s.median.value:.2f} s [one fault]"
-    return f"{s.median.value:.2f} s [{s.median.low:.2f}, {s.median.high:.2f}]"
-
-
-def _longest(s: Summary | None) -> str:
-    return "–" if s is None else f"{s.maximum:.2f} s"
-
-
-def _p95(s: Summary | None) -> str:
-    if s is None:
-        return "–"
-    if s.p95 is None:
-        return f"n too small ({s.n} < {needed_for(0.95)})"
-    return f"{s.p95.value:.2f} s [{s.p95.low:.2f}, {s.p95.high:.2f}]"
-
-
-def _sizes(s: Summary | None) -> str:
-    return "0" if s is None else f"{s.n} of {s.blocks}"
-
-
-def _band(arm: Arm, kind: str) -> str:
-    return "{:.2f}–{:.2f} s".format(*arm.predict(kind))
-
-
-def _bounds(pair: Sequence[int]) -> str:
-    return "0" if pair[1] == 0 else f"{pair[0]:,}–{pair[1]:,}"
-
-
-def _dollars(m: Measures) -> str:
-    low, high = (cost / USD for cost in m.duplicates.micro_usd)
-    return f"${low:.3f}–{high:.3f} of ${m.duplicates.micro_usd_spent / USD:.2f}"
-
-
-def _amplification(m: Measures) -> str:
-    return f"{m.duplicates.calls / max(m.duplicates.distinct, 1):.4f}"
-
-
-def _spread(values: Sequence[float | None]) -> str:
-    """Median and largest of a few durations, with their number."""
-    times = sorted(value for value in values if value is not None)
-    if not values:
-        return "no sample"
-    if not times:
-        return f"none (n={len(values)})"
-    middle = times[len(times) // 2] if len(times) % 2 else sum(times[len(times) // 2 - 1 :][:2]) / 2
-    return f"{middle:.2f} s, at most {times[-1]:.2f} s (n={len(times)})"
-
-
-def _of(count: int, n: int) -> str:
-    """A count out of n; a zero with the rate that it rules out."""
-    if n == 0:
-        return "0 of 0: not put to the test"
-    if count == 0:
-        return f"0 of {n} (≤ {100 * upper_bound_of_zero(n):.1f} %)"
-    return f"{count} of {n}"
-
-
-def _takeovers(result: ArmResult) -> int:
-    return next(v.times for v in result.verdicts if v.invariant == "INV-LEASE")
+def _ended(m: Measures, case: str) -> float | None:
+    times = sorted(c.ended for c in m.cancellations if c.case == case and c.ended is not None)
+    return cells.middle(times) if times else None
 
 
 # Words.
 
 
 def opening(paid: Paid) -> str:
-    """The first scene in three sentences."""
+    """The first scene in a few sentences."""
     extra = (paid.micro_usd - paid.micro_usd_needed) / USD
     return (
         f"SELECT then UPDATE, two worker processes, one investigation: {paid.workers} workers "
@@ -258,11 +231,13 @@ NOT_SHOWN = (
     "Throughput: the two servers do not keep their data alike (PostgreSQL with fsync; the Temporal "
     "dev server's SQLite), so no rates are compared.",
     "Behaviour at load: recovery is measured with free capacity left on the surviving workers.",
-    "Partitions, server restarts, clock skew and stalls of the event loop: not part of this run.",
+    "Server restarts, clock skew, stalls of the event loop and overload: not part of this run.",
     "More than one machine: all processes share one host and its clock.",
     "Rare events: a count of zero rules out only what its upper bound says.",
     "INV-TRUST is not judged: from outside, a call sent too late cannot be told from one that was "
     "frozen on its way. Zombie calls are counted instead.",
+    "A run cancelled before any worker lives ends at once where the store's own SQL ends it, and "
+    "when the first worker comes where workflow code does.",
     "The same schedule again: a seed repeats the experiment, not the interleaving.",
     "The four figures that were chosen beforehand are takeover after a kill, duplicate calls, "
     "zombie writes accepted and cancel to last call; all others are exploratory.",

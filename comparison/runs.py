@@ -86,10 +86,9 @@ class Runs:
         return run in self._cancelled
 
     @property
-    def open_investigations(self) -> set[str]:
-        """Runs under faults that have not ended and were not cancelled."""
-        names = {start.run for start in self.starts if not start.twin}
-        return names - self._ended.keys() - self._cancelled
+    def open_runs(self) -> set[str]:
+        """Runs that have not ended and were not cancelled."""
+        return {start.run for start in self.starts} - self._ended.keys() - self._cancelled
 
     @property
     def investigations(self) -> int:
@@ -97,8 +96,8 @@ class Runs:
         return sum(".run-" in start.run for start in self.starts)
 
     async def until_open_below(self, limit: int) -> None:
-        """Wait until fewer than `limit` investigations are open."""
-        while len(self.open_investigations) >= limit:
+        """Wait until fewer than `limit` runs are open."""
+        while len(self.open_runs) >= limit:
             await self._change.wait()
 
     async def until_ended(self, runs: Iterable[str], *, timeout: float) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from comparison.arms import Arm
@@ -19,6 +18,7 @@ from comparison.engines import plugin_of
 from comparison.evidence import Case, Clock, End, Evidence
 from comparison.ledger import Index, Ledger
 from comparison.plan import Plan
+from comparison.pressure import Pressure
 from comparison.runs import Runs
 from comparison.workers import Workers
 from comparison.world.client import app_env, open_world
@@ -38,7 +38,7 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
     Raises `EngineUnavailable` if its server does not start.
     """
     plugin = plugin_of(arm.engine)
-    clock = Clock.now()
+    clock, pressure = Clock.now(), Pressure.now()
     say(f"starting the server of {arm.engine}")
     base = {**os.environ, **arm.env}
     with tempfile.TemporaryDirectory(prefix="two-workers-", ignore_cleanup_errors=True) as data:
@@ -74,18 +74,18 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
             await world.catch_up()
             ledger = world.ledger
             records = await collect(engine, env, ends, ledger, clock, directory / "logs")
-            case = _case(campaign, env, records, tuple(ends), ledger, clock.checked())
+            case = _case(campaign, records, tuple(ends), ledger, clock.checked(), pressure.since())
             case.write(directory)
     return case
 
 
 def _case(
     campaign: Campaign,
-    env: Mapping[str, str],
     records: Records,
     ends: tuple[End, ...],
     ledger: Ledger,
     clock: Clock,
+    cpu_pressure: float | None,
 ) -> Case:
     arm = campaign.arm
     evidence = Evidence(
@@ -104,5 +104,6 @@ def _case(
         converged_ns=campaign.converged_ns,
         convergence_bound=CONVERGENCE,
         server=records.server,
+        cpu_pressure=cpu_pressure,
     )
     return Case(evidence=evidence, calls=Index(ledger))

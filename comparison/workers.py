@@ -52,9 +52,14 @@ class Workers:
         app: str,
         proxied: bool,
     ) -> AsyncIterator[Workers]:
-        """Workers whose proxies last until the block is left; the cluster ends the processes."""
+        """Workers that are asked to stop on leaving the block, while their server can be reached.
+
+        If the block fails they are not asked; the cluster ends them.
+        """
         async with AsyncExitStack() as stack:
-            yield cls(cluster, engine, env, count, app, stack, proxied=proxied)
+            workers = cls(cluster, engine, env, count, app, stack, proxied=proxied)
+            yield workers
+            await cluster.stop(workers._by_id.values())
 
     def named(self, worker_id: str) -> Process | None:
         """The process behind a worker's id, or None if it is not one of ours."""

@@ -105,11 +105,11 @@ async def take_turn(question: Question, progress: Progress, reply: ModelReply) -
                 return draft
             results[position] = f"error: {draft}"
             continue
-        arguments = read_arguments(call, position)
-        if isinstance(arguments, str):
-            results[position] = f"error: {arguments}"
+        step = read_call(question, call, position)
+        if isinstance(step, CallTool):
+            wanted[position] = step
         else:
-            wanted[position] = CallTool(corpus=question.corpus, tool=call.name, arguments=arguments)
+            results[position] = f"error: {step}"
     # Independent of each other, so all at once. A tool that stays unreachable is no reason to
     # give up: the model learns of it and may do without.
     outcomes = await do_all(list(wanted.values()), keep_failures=True)
@@ -120,31 +120,33 @@ async def take_turn(question: Question, progress: Progress, reply: ModelReply) -
     progress.turns.append(
         Turn(
             text=reply.text[:REPLY_TEXT],
-            calls=tuple(shorten(call) for call in reply.calls),
+            calls=tuple(shorten(question, call) for call in reply.calls),
             results=tuple(results[position] for position in range(len(reply.calls))),
         )
     )
     return None
 
 
-def read_arguments(call: ToolCall, position: int) -> dict[str, Any] | str:
-    """The arguments of a tool call, or what is wrong with it in words for the model."""
+def read_call(question: Question, call: ToolCall, position: int) -> CallTool | str:
+    """The step that a tool call asks for, or what is wrong with it in words for the model."""
     if position >= TOOL_CALLS:
         return f"at most {TOOL_CALLS} tool calls at once; ask for this one again"
     if len(call.arguments) > TOOL_ARGUMENTS:
         return f"arguments longer than {TOOL_ARGUMENTS} characters"
     try:
         arguments = json.loads(call.arguments or "{}")
+        # Python reads more than JSON allows (NaN, half characters), and a record must not hold it.
+        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+        if not isinstance(arguments, dict):
+            return f"the arguments must be a JSON object, not {type(arguments).__name__}"
+        return CallTool(corpus=question.corpus, tool=call.name, arguments=arguments)
     except (ValueError, RecursionError) as error:
-        return f"the arguments are not valid JSON: {error}"
-    if not isinstance(arguments, dict):
-        return f"the arguments must be a JSON object, not {type(arguments).__name__}"
-    return arguments
+        return f"the arguments are not valid JSON: {str(error)[:200]}"
 
 
-def shorten(call: ToolCall) -> ToolCall:
+def shorten(question: Question, call: ToolCall) -> ToolCall:
     """A call as the model is reminded of it: malformed or huge arguments are not repeated."""
-    sound = not isinstance(read_arguments(call, 0), str)
+    sound = isinstance(read_call(question, call, 0), CallTool)
     return call if sound else call.model_copy(update={"arguments": "{}"})
 
 

@@ -29,13 +29,22 @@ from pydantic import BaseModel, Field, ValidationError
 from investigation.identity import identity_headers, refuse_if_stale
 from investigation.prompts import chat_request
 from investigation.settings import Settings
-from investigation.steps import REPLY_TEXT, TOOL_CALLS, AskModel, ModelReply, ToolCall
+from investigation.steps import (
+    REPLY_TEXT,
+    TOOL_CALLS,
+    AskModel,
+    ModelReply,
+    ToolCall,
+    without_zero_bytes,
+)
 from two_workers import Call, MicroUSD, PermanentFailure, RetryLater
 
 LONGEST_WAIT = 3_600.0
 """Seconds. An endpoint that asks for more patience than this has in effect said no."""
 LONGEST_REPLY = 4 * 1024 * 1024
 """Bytes of a response. Parsing more would hold up the worker's heartbeats."""
+NAME = 200
+"""Characters of a tool call's id and name."""
 MOST_ATTEMPTS = 30
 """Patience that is asked for does not count as a failure, so it needs an end of its own."""
 _DEFAULT_WAIT = 5.0
@@ -135,7 +144,11 @@ class ModelClient:
         choice = completion.choices[0]
         message = choice.message
         calls = tuple(
-            ToolCall(id=one.id or f"call_{n}", **one.function.model_dump())
+            ToolCall(
+                id=without_zero_bytes(one.id)[:NAME] or f"call_{n}",
+                name=without_zero_bytes(one.function.name)[:NAME],
+                arguments=without_zero_bytes(one.function.arguments),
+            )
             for n, one in enumerate(message.tool_calls or [])
         )
         usage = completion.usage or _Usage(
@@ -143,7 +156,7 @@ class ModelClient:
         )
         return ModelReply(
             stop=_why_it_stopped(choice),
-            text=(message.refusal or message.content or "")[:REPLY_TEXT],
+            text=without_zero_bytes(message.refusal or message.content or "")[:REPLY_TEXT],
             calls=calls[: 2 * TOOL_CALLS],
             model=completion.model or self._settings.model_name,
             tokens_in=usage.prompt_tokens,

@@ -16,9 +16,9 @@ This module is light on purpose: it imports pydantic and the seam, nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from two_workers import MicroUSD, Step
 
@@ -38,6 +38,18 @@ REPORT_TOOL = "report"
 """The tool by which the model hands in its report. The agent answers it, no effect does."""
 
 
+_NO_ZERO_BYTE = r"^[^\x00]*$"
+"""Databases refuse a zero byte in text, so it must not get into a record."""
+
+
+def without_zero_bytes(text: str) -> str:
+    """For text that someone else wrote; what we ask for ourselves is refused instead."""
+    return text.replace("\0", "")
+
+
+Text = Annotated[str, BeforeValidator(lambda v: without_zero_bytes(v) if isinstance(v, str) else v)]
+
+
 class Frozen(BaseModel):
     """A record that crosses a process boundary."""
 
@@ -51,8 +63,8 @@ class Question(Frozen):
     incident that comes with the package.
     """
 
-    text: str = Field(min_length=1, max_length=2_000)
-    corpus: str = Field(default="", max_length=1_000)
+    text: str = Field(min_length=1, max_length=2_000, pattern=_NO_ZERO_BYTE)
+    corpus: str = Field(default="", max_length=1_000, pattern=_NO_ZERO_BYTE)
     max_model_calls: int = Field(default=10, ge=1, le=50)
 
 
@@ -209,26 +221,26 @@ class PublishReport(Step[Published]):
 class Claim(BaseModel):
     """A citation as the model gives it: `quote` is a piece of the line, copied."""
 
-    file: str = Field(max_length=500)
+    file: Text = Field(max_length=500)
     line: int = Field(ge=1)
-    quote: str = Field(min_length=1, max_length=1_000)
+    quote: Text = Field(min_length=1, max_length=1_000)
 
 
 class DraftFinding(BaseModel):
     """A finding as the model gives it."""
 
-    title: str = Field(min_length=1, max_length=300)
-    detail: str = Field(max_length=3_000)
+    title: Text = Field(min_length=1, max_length=300)
+    detail: Text = Field(max_length=3_000)
     citations: tuple[Claim, ...] = Field(max_length=8)
 
 
 class Draft(BaseModel):
     """The arguments of the tool `report`."""
 
-    answer: str = Field(min_length=1, max_length=4_000)
+    answer: Text = Field(min_length=1, max_length=4_000)
     confidence: Literal["high", "medium", "low"]
     findings: tuple[DraftFinding, ...] = Field(default=(), max_length=12)
-    next_steps: tuple[str, ...] = Field(default=(), max_length=8)
+    next_steps: tuple[Text, ...] = Field(default=(), max_length=8)
 
 
 class Quote(BaseModel):

@@ -39,7 +39,13 @@ def corpus_path(corpus: str, root: Path | None = None) -> Path:
     if not corpus:
         return DEFAULT_CORPUS
     path = Path(corpus)
-    if root is not None and not path.resolve().is_relative_to(root.resolve()):
+    if root is None:
+        return path
+    try:
+        inside = path.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ToolError(f"corpus {corpus} is not a usable path: {error}") from None
+    if not inside:
         raise ToolError(f"corpus {corpus} is outside {root}, the only place that may be read")
     return path
 

@@ -60,10 +60,14 @@ class Corpus:
 
 def open_corpus(root: Path) -> Corpus:
     """List a folder, or a single file. Raises `ToolError` if nothing in it can be read."""
-    if not root.exists():
-        raise ToolError(f"corpus {root} does not exist on this worker")
+    try:
+        is_file = stat.S_ISREG(root.stat().st_mode)
+    except FileNotFoundError:
+        raise ToolError(f"corpus {root} does not exist on this worker") from None
+    except (OSError, ValueError) as error:  # a closed folder above it, a null byte in the name
+        raise ToolError(f"corpus {root} may not be read: {error}") from None
     corpus = Corpus(root)
-    if root.is_file():
+    if is_file:
         _consider(corpus, root, root.name)
     else:
         if not os.access(root, os.R_OK | os.X_OK):
@@ -111,6 +115,8 @@ def _unfit(root: Path, path: Path) -> str | None:
             head = handle.read(_PROBE)
     except OSError as error:
         return f"unreadable: {error.strerror or type(error).__name__}"
+    except RuntimeError:  # how Python before 3.13 tells a loop of symbolic links
+        return "unreadable: a loop of symbolic links"
     if head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")):
         return "compressed; unpack it first"
     if b"\0" in head:
@@ -143,7 +149,9 @@ class Scan:
                     read += len(raw)
                     if number % 20_000 == 0:
                         self._progress(TOTAL_BYTES - self._room + read)
-                    yield number, raw.decode("utf-8", "replace").rstrip("\r\n")
+                    # A zero byte late in a text file: databases refuse it in text.
+                    text = raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+                    yield number, text.rstrip("\r\n")
                     while not raw.endswith(b"\n") and (raw := handle.readline(LINE_BYTES)):
                         read += len(raw)  # the rest of a line that is too long
                         if read >= limit:

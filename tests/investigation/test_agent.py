@@ -154,6 +154,11 @@ async def test_a_false_citation_is_dropped(misbehaving: Vendor, corpus: Path) ->
     [
         ({"tool_calls": [call("search", "{not json")]}, "not valid JSON"),
         ({"tool_calls": [call("search", "[1]")]}, "must be a JSON object"),
+        ({"tool_calls": [call("search", '{"pattern": NaN}')]}, "not valid JSON"),
+        ({"tool_calls": [call("search", '{"shapes": 1e999}')]}, "not valid JSON"),
+        ({"tool_calls": [call("search", '{"pattern": "\\ud800"}')]}, "not valid JSON"),
+        ({"tool_calls": [call("search", '{"a":' * 300 + "1" + "}" * 300)]}, "error: "),
+        ({"tool_calls": [call("search", "[" * 1_500)]}, "not valid JSON"),
         ({"tool_calls": [call("search", {"pattern": "x" * 3_000})]}, "longer than 2000"),
         ({"tool_calls": [call("drop_tables", {})]}, "there is no tool 'drop_tables'"),
         ({"tool_calls": [call("report", "{}")]}, "the report is not valid: answer"),
@@ -173,6 +178,33 @@ async def test_a_malformed_reply_is_explained_to_the_model(
     second_request = misbehaving.requests[1][0]
     assert told in json.dumps(second_request["messages"])
     assert len(json.dumps(second_request)) < 20_000
+
+
+async def test_no_zero_byte_gets_into_a_record(misbehaving: Vendor, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"2026-01-05 10:00:00 fine\n" * 1_000 + b"ERROR a\0b\n")
+    claim = {"file": "a.log", "line": 1_001, "quote": "ERROR"}
+    draft = {
+        "answer": "a\0b",
+        "confidence": "low",
+        "findings": [{"title": "t\0", "detail": "d\0", "citations": [claim]}],
+        "next_steps": ["n\0"],
+    }
+    misbehaving.queue(
+        completion(content="\0", tool_calls=[call("search", {"pattern": "ERROR"}, "i\0")]),
+        completion(tool_calls=[call("report", draft)]),
+    )
+    it = driver(model_base_url=misbehaving.base_url)
+    report: Report = await it.run(question(tmp_path))
+    assert report.findings[0].citations[0].text == "ERROR a\ufffdb"
+    assert not [text for text in strings(it.recorded) if "\0" in text]
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for item in value.items() for text in strings(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in strings(item)]
+    return [value] if isinstance(value, str) else []
 
 
 async def test_too_many_tool_calls_at_once_are_refused_one_by_one(
@@ -273,6 +305,12 @@ def test_the_agent_module_imports_only_what_a_sandbox_takes() -> None:
 
 
 def test_a_question_has_limits() -> None:
-    for bad in ({"text": ""}, {"text": "x" * 3_000}, {"text": "x", "max_model_calls": 0}):
+    for bad in (
+        {"text": ""},
+        {"text": "a\0b"},
+        {"text": "x", "corpus": "\0"},
+        {"text": "x" * 3_000},
+        {"text": "x", "max_model_calls": 0},
+    ):
         with pytest.raises(ValueError, match="validation error"):
             Question.model_validate(bad)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -219,15 +222,51 @@ def test_a_corpus_with_nothing_to_read_is_refused_in_one_line(tmp_path: Path) ->
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_is_skipped_and_an_unreadable_folder_refused(corpus: Path) -> None:
-    (corpus / "api.log").chmod(0)
-    assert ask(corpus, "list_files")["skipped"][0]["why"].startswith("unreadable")
-    corpus.chmod(0)
+@contextmanager
+def as_an_ordinary_user() -> Iterator[None]:
+    """Root may read everything, so give that up for a moment."""
+    was_root = os.geteuid() == 0
+    if was_root:
+        os.seteuid(65534)
     try:
-        assert "may not be read" in refusal(corpus, "list_files")
+        yield
     finally:
-        corpus.chmod(0o700)
+        if was_root:
+            os.seteuid(0)
+
+
+def test_an_unreadable_file_is_skipped_and_named() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "open.log").write_text("x\n")
+        (folder / "closed.log").write_text("x\n")
+        (folder / "closed.log").chmod(0)
+        with as_an_ordinary_user():
+            answer = ask(folder, "list_files")
+        assert [entry["file"] for entry in answer["files"]] == ["open.log"]
+        assert answer["skipped"] == [{"file": "closed.log", "why": "unreadable: Permission denied"}]
+
+
+@pytest.mark.parametrize("corpus", ["closed", "closed/inner"])
+def test_an_unreadable_folder_is_refused(tmp_path: Path, corpus: str) -> None:
+    (tmp_path / "closed/inner").mkdir(parents=True)
+    (tmp_path / "closed/a.log").write_text("x\n")
+    (tmp_path / "closed").chmod(0)
+    try:
+        with as_an_ordinary_user():
+            assert "may not be read" in refusal(tmp_path / corpus, "list_files")
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+
+
+def test_paths_that_are_no_paths_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop.log").symlink_to("loop.log")
+    (tmp_path / "a.log").write_text("x\n")
+    (skipped,) = ask(tmp_path, "list_files")["skipped"]
+    assert skipped["file"] == "loop.log"
+    assert "may not be read" in refusal(Path("a\0b"), "list_files")
+    assert "may not be read" in refusal(Path("x" * 5_000), "list_files")
 
 
 def test_a_corpus_outside_the_allowed_folder_is_refused(corpus: Path, tmp_path: Path) -> None:

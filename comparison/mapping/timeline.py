@@ -6,6 +6,7 @@ a row is shown when one of those columns has changed, and everything is said in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from comparison.mapping.recording import Moment, Side
 Place = Literal["harness", "world", "engine"]
 """Where a line comes from: what the scenario did, what an effect noted, what the engine shows."""
 
-MOST = 18
+MOST = 32
 """Lines that a timeline may have; longer ones are cut, and say so."""
 
 
@@ -64,10 +65,21 @@ def _told(side: Side, run: str, concept: Concept) -> Iterator[Line]:
             case "pending" if not _seen_already(m, shown):
                 shown[f"pending {m.what}"] = _without_beat(m)
                 yield Line(m.t, "engine", _pending(m))
+            case "owned" if "lease_generation" in concept.evidence.columns:
+                yield Line(m.t, "engine", _owned(m))
             case "log":
-                yield Line(m.t, "engine", f"log of {m.what}")
+                yield Line(m.t, "engine", f"log of {_STAMP.sub('', m.what)}")
             case _:
                 continue
+
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:,.]+Z? +(WARN(ING)?|ERROR|INFO) *")
+
+
+def _owned(m: Moment) -> str:
+    by = f" by {m.data['owner']}" if m.data["owner"] else ""
+    why = f" ({m.data['reason']})" if m.data["reason"] else ""
+    return f"ownership: {m.what}{by}, generation {m.data['lease_generation']}{why}"
 
 
 def _call(m: Moment) -> str:

@@ -1,4 +1,4 @@
-"""`two-workers mapping | break | explain`: each concept, by hand and on Temporal, with evidence."""
+"""`two-workers mapping | break | quiz | explain`: the concepts, and evidence for each."""
 
 from __future__ import annotations
 
@@ -127,4 +127,31 @@ def explain(topic: str, backlog: int) -> None:
     click.echo(run_async(text()))
 
 
-COMMANDS = [mapping, break_one, explain]
+@click.command()
+@click.argument("runs", nargs=-1)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help='A TOML file of predictions (`race = "1"`) instead of asking for them.',
+)
+@click.option("--list", "listed", is_flag=True, help="Only show the questions and their names.")
+def quiz(runs: tuple[str, ...], answers: Path | None, listed: bool) -> int:
+    """Predict what a run will show, then run it. RUNS: only the questions about these.
+
+    Exit code 0 if every prediction was right. All questions take a few minutes to run.
+    """
+    from comparison.quiz.ask import by_run, check, predictions_from
+    from comparison.quiz.show import ask_person, show_questions, show_verdicts
+
+    console = Console(highlight=False)
+    groups = by_run(runs)
+    if listed:
+        show_questions(console, groups)
+        return 0
+    predict = predictions_from(answers, groups) if answers else ask_person(console)
+    verdicts = run_async(check(groups, predict, lambda it: console.print(f"running: {it} ...")))
+    show_verdicts(console, verdicts)
+    return 0 if all(verdict.right for verdict in verdicts) else 1
+
+
+COMMANDS = [mapping, break_one, quiz, explain]

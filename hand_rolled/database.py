@@ -88,6 +88,7 @@ class Database:
 
     def __init__(self, settings: Settings, *, application: str) -> None:
         self.settings = settings
+        self._abandoned: set[asyncio.Task[list[Row]]] = set()
         self._bounds = {"statement": f"{max(1, int(settings.query_timeout * 1000))}ms"}
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             settings.database_url,
@@ -113,15 +114,34 @@ class Database:
             yield self
         finally:
             await self._pool.close()
+            await asyncio.gather(*self._abandoned, return_exceptions=True)
 
     async def fetch(self, statement: LiteralString, /, **parameters: Any) -> list[Row]:
-        """Run one statement and return its rows. A transient error reaches the caller."""
-        async with (
-            asyncio.timeout(self.settings.query_timeout * 2),
-            self._pool.connection() as connection,
-        ):
+        """Run one statement and return its rows. A transient error reaches the caller.
+
+        Who is cancelled or out of time returns at once. Ending a statement properly can take the
+        driver ten seconds when nobody answers; that goes on in the background. So the statement may
+        still be carried out: like one whose answer was lost.
+        """
+        running = asyncio.create_task(self._run(statement, parameters))
+        try:
+            async with asyncio.timeout(self.settings.query_timeout * 1.2):
+                return await asyncio.shield(running)
+        except (asyncio.CancelledError, TimeoutError):
+            running.cancel()
+            self._abandoned.add(running)
+            running.add_done_callback(self._forget)
+            raise
+
+    async def _run(self, statement: LiteralString, parameters: dict[str, Any]) -> list[Row]:
+        async with self._pool.connection() as connection:
             cursor = await connection.execute(statement, parameters)
             return await cursor.fetchall() if cursor.description else []
+
+    def _forget(self, ended: asyncio.Task[list[Row]]) -> None:
+        self._abandoned.discard(ended)
+        if not ended.cancelled():
+            ended.exception()  # looked at: whoever asked has gone
 
     async def fetch_one(self, statement: LiteralString, /, **parameters: Any) -> Row | None:
         """The first row, or None."""
@@ -132,7 +152,7 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """Several statements as one. Bounded by `query_timeout` on the server and here."""
         async with (
-            asyncio.timeout(self.settings.query_timeout * 2),
+            asyncio.timeout(self.settings.query_timeout * 1.2),
             self._pool.connection() as connection,
             connection.transaction(),
         ):

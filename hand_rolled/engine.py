@@ -17,6 +17,7 @@ from hand_rolled import lifecycle, views
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
 from hand_rolled.journal import as_json, as_text
 from hand_rolled.limits import read_limits, write_limits
+from hand_rolled.migrate import require_migrated
 from hand_rolled.notify import Bell
 from hand_rolled.settings import Settings
 from two_workers.errors import (
@@ -172,6 +173,7 @@ def digest_of(run: Run) -> str:
 async def connect(settings: Settings) -> AsyncIterator[HandRolledEngine]:
     """A client. Raises `EngineUnavailable` on entering if nobody answers or nothing is migrated."""
     async with Database(settings, application="client").opened() as database:
+        await require_migrated(database)
         engine = HandRolledEngine(database)
         try:
             yield engine

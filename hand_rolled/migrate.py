@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import LiteralString
 
-from hand_rolled.database import Connection, open_connection
-from hand_rolled.settings import Settings
+import psycopg
 
-MINIMUM_SERVER = 14
+from hand_rolled.database import Connection, Database, open_connection
+from hand_rolled.settings import Settings
+from two_workers.errors import EngineUnavailable
 
 # An arbitrary fixed number: who migrates holds this lock until its transaction ends.
 LOCK = "SELECT pg_advisory_xact_lock(7230915, 1)"
@@ -19,6 +20,9 @@ CREATE TABLE IF NOT EXISTS migrations (
     applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 )
 """
+
+
+APPLIED = "SELECT name FROM migrations"
 
 
 def scripts() -> dict[str, LiteralString]:
@@ -37,10 +41,24 @@ async def migrate(settings: Settings) -> list[str]:
         return await _apply_missing(connection)
 
 
+async def require_migrated(database: Database) -> None:
+    """Raise `EngineUnavailable` unless every migration that this code knows is applied."""
+    try:
+        done = {row["name"] for row in await database.fetch(APPLIED)}
+    except psycopg.errors.UndefinedTable:
+        done = set()
+    missing = sorted(scripts().keys() - done)
+    if missing:
+        raise EngineUnavailable(
+            f"this database lacks the migration {missing[0]}; "
+            "run `two-workers migrate --engine hand_rolled`"
+        )
+
+
 async def _apply_missing(connection: Connection) -> list[str]:
     await connection.execute(LOCK)
     await connection.execute(TABLE)
-    cursor = await connection.execute("SELECT name FROM migrations")
+    cursor = await connection.execute(APPLIED)
     done = {row["name"] for row in await cursor.fetchall()}
     applied = []
     for name, script in scripts().items():

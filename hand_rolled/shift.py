@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -31,6 +31,8 @@ from two_workers.errors import BudgetExceeded, ReplayMismatch, StepFailed
 log = logging.getLogger("hand_rolled.worker")
 
 TICK = 0.1
+
+Driving = Coroutine[Any, Any, Finished | Parked | HandedOver]
 
 
 @dataclass
@@ -264,9 +266,8 @@ class Shift:
     async def _drive(self, running: Running, handler: Handler, claimed: Claimed) -> bool:
         """Drive a run once, and end our ownership accordingly. False: drive it again."""
         ending = Ending(handler.journal)
-        running.drive = asyncio.create_task(handler.drive(claimed.payload))
         try:
-            outcome = await running.drive
+            outcome = await self._driven(running, handler.drive(claimed.payload))
         except LeaseLost:
             raise
         except asyncio.CancelledError:
@@ -283,6 +284,11 @@ class Shift:
         finally:
             running.drive = None
         return await self._end(ending, outcome)
+
+    async def _driven(self, running: Running, work: Driving) -> Finished | Parked | HandedOver:
+        """In a task of its own: to cancel that one interrupts the steps, not what comes after."""
+        running.drive = asyncio.create_task(work)
+        return await running.drive
 
     async def _end(self, ending: Ending, outcome: Finished | Parked | HandedOver) -> bool:
         match outcome:

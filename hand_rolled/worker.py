@@ -11,6 +11,7 @@ from typing import Any
 
 from hand_rolled.database import Database, persistently
 from hand_rolled.fast.shift import FastShift
+from hand_rolled.migrate import require_migrated
 from hand_rolled.settings import Settings
 from hand_rolled.shift import Shift
 from two_workers.apps import App
@@ -46,6 +47,7 @@ class HandRolledWorker:
         database = Database(self._settings, application=self._worker_id)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(database.opened())
+            await require_migrated(database)
             resources = {
                 app.kind: await stack.enter_async_context(app.resources()) for app in self._apps
             }

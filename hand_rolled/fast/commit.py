@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from typing import Any, Literal
 from psycopg import errors
 
 from hand_rolled.database import TRANSIENT, Database, Row, persistently
-from hand_rolled.journal import Entry, Place, as_json
+from hand_rolled.journal import Entry, Place
 from hand_rolled.lease import Lease, LeaseLost
 
 MAX_ROWS = 500
@@ -33,10 +34,8 @@ MAX_BYTES = 4_000_000
 # it recorded, its end, or both.
 FLUSH = """
 WITH asked AS MATERIALIZED (
-    SELECT * FROM unnest(
-        %(run_ids)s::text[], %(generations)s::bigint[], %(targets)s::text[], %(results)s::text[],
-        %(failures)s::text[]
-    ) AS asked (run_id, generation, target, result, failure)
+    SELECT * FROM json_to_recordset(%(ends)s::json)
+        AS asked (run_id text, generation bigint, target text, result text, failure text)
 ), held AS MATERIALIZED (
     -- The fence. Where the lock had to wait, the condition is checked on the newest version.
     SELECT r.run_id, r.tenant, r.holds_slot, r.lease_generation, asked.result, asked.failure,
@@ -53,11 +52,9 @@ WITH asked AS MATERIALIZED (
     SELECT entry.run_id, entry.batch, entry.position, entry.kind, entry.fingerprint,
            entry.outcome::json, entry.succeeded, entry.attempt, entry.cost, held.lease_generation,
            %(process)s
-    FROM unnest(
-        %(owners)s::text[], %(batches)s::int[], %(positions)s::int[], %(kinds)s::text[],
-        %(fingerprints)s::text[], %(outcomes)s::text[], %(succeeded)s::bool[], %(attempts)s::int[],
-        %(costs)s::bigint[]
-    ) AS entry (run_id, batch, position, kind, fingerprint, outcome, succeeded, attempt, cost)
+    FROM json_to_recordset(%(entries)s::json)
+        AS entry (run_id text, batch int, position int, kind text, fingerprint text, outcome text,
+                  succeeded bool, attempt int, cost bigint)
     JOIN held ON held.run_id = entry.run_id
     ON CONFLICT (run_id, batch, position) DO NOTHING
     RETURNING run_id, batch, position, cost
@@ -158,17 +155,23 @@ class GroupCommit:
         self._news = asyncio.Event()
 
     def add(
-        self, lease: Lease, *, record: tuple[Place, Entry] | None = None, end: End | None = None
+        self,
+        lease: Lease,
+        *,
+        record: tuple[Place, Entry, str] | None = None,
+        end: End | None = None,
     ) -> Write:
-        """Have a record or an end of one run written with the next flush; returns at once."""
+        """Have a record or an end of one run written with the next flush; returns at once.
+
+        A record comes with its outcome as JSON text.
+        """
         write = self._waiting.get(lease.run_id)
         if write is None:
             write = Write(lease, asyncio.get_running_loop().create_future())
             self._waiting[lease.run_id] = write
             self._news.set()
         if record is not None:
-            place, entry = record
-            write.entries.append((place, entry, as_json(entry.outcome)))
+            write.entries.append(record)
         write.end = end or write.end
         return write
 
@@ -225,22 +228,27 @@ def _tell(write: Write, error: Exception) -> None:
         write.done.set_exception(error)
 
 
-def _columns(group: Sequence[Write]) -> dict[str, Any]:
-    ends = [write.end for write in group]
-    entries = [(write.lease.run_id, *entry) for write in group for entry in write.entries]
-    return {
-        "run_ids": [write.lease.run_id for write in group],
-        "generations": [write.lease.generation for write in group],
-        "targets": [None if end is None else end.target for end in ends],
-        "results": [None if end is None else end.result for end in ends],
-        "failures": [None if end is None else end.failure for end in ends],
-        "owners": [run_id for run_id, _, _, _ in entries],
-        "batches": [place.batch for _, place, _, _ in entries],
-        "positions": [place.position for _, place, _, _ in entries],
-        "kinds": [entry.kind for _, _, entry, _ in entries],
-        "fingerprints": [entry.fingerprint for _, _, entry, _ in entries],
-        "outcomes": [outcome for _, _, _, outcome in entries],
-        "succeeded": [entry.succeeded for _, _, entry, _ in entries],
-        "attempts": [entry.attempt for _, _, entry, _ in entries],
-        "costs": [entry.cost for _, _, entry, _ in entries],
-    }
+def _columns(group: Sequence[Write]) -> dict[str, str]:
+    """One JSON text each for ends and entries: a dozen arrays would cost the client more than the
+    database spends on the whole flush."""
+    ends: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
+    for write in group:
+        lease = write.lease
+        end = {"run_id": lease.run_id, "generation": lease.generation}
+        ends.append(end if write.end is None else end | vars(write.end))
+        for place, entry, outcome in write.entries:
+            entries.append(
+                {
+                    "run_id": lease.run_id,
+                    "batch": place.batch,
+                    "position": place.position,
+                    "kind": entry.kind,
+                    "fingerprint": entry.fingerprint,
+                    "outcome": outcome,
+                    "succeeded": entry.succeeded,
+                    "attempt": entry.attempt,
+                    "cost": entry.cost,
+                }
+            )
+    return {"ends": json.dumps(ends), "entries": json.dumps(entries)}

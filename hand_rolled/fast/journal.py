@@ -15,13 +15,23 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 from hand_rolled.database import Row
-from hand_rolled.effects import Effects
+from hand_rolled.effects import Effects, Later
 from hand_rolled.fast.commit import End, GroupCommit, Write
 from hand_rolled.handler import Handler, Parked
-from hand_rolled.journal import RECORDED, Entry, Journal, OpenStep, Place, Recorded, Statements
+from hand_rolled.journal import (
+    RECORDED,
+    Entry,
+    Journal,
+    OpenStep,
+    Place,
+    Recorded,
+    WithSQL,
+    as_json,
+)
 from hand_rolled.lease import LeaseLost
 from hand_rolled.lifecycle import FINISH
-from two_workers.steps import Failed, Step, Succeeded, dump_outcome, fingerprint
+from two_workers.apps import Effect, is_wait
+from two_workers.steps import Failed, Step, Succeeded, dump_outcome, fingerprint, load_outcome
 
 
 @dataclass
@@ -35,11 +45,16 @@ class FastJournal(Journal):
         """Under the first generation nobody can have recorded anything yet."""
         return ({}, {}) if self.lease.generation == 1 else await super().load()
 
-    def record_soon(self, place: Place, entry: Entry) -> None:
-        """Record with the next flush; `settled` waits for it."""
-        write = self.group.add(self.lease, record=(place, entry))
+    def record_soon(self, place: Place, entry: Entry, text: str) -> None:
+        """Record with the next flush; `settled` waits for it. `text` is the outcome as JSON."""
+        write = self.group.add(self.lease, record=(place, entry, text))
         if write not in self._unsettled:
             self._unsettled.append(write)
+
+    async def record(self, place: Place, entry: Entry) -> None:
+        """Record at once, in a statement of its own, after what was recorded before."""
+        await self.settled()
+        await super().record(place, entry)
 
     async def settled(self) -> None:
         """Wait until everything recorded so far is durable. Raises `LeaseLost`."""
@@ -65,7 +80,7 @@ class FastJournal(Journal):
     async def _landed(self, write: Write) -> Row | None:
         """The row that was written; None if only an end was asked for and the fence refused it."""
         # Whoever waits may be cancelled; the write goes on, and others may wait for it.
-        row = await asyncio.shield(write.done)
+        row = write.done.result() if write.done.done() else await asyncio.shield(write.done)
         written = 0 if row is None else row["records"]
         if written < len(write.entries):
             for place, entry, _ in write.entries:
@@ -83,45 +98,46 @@ class FastJournal(Journal):
 
 @dataclass
 class FastEffects(Effects):
-    """Carries steps out as ever; only how their outcomes are recorded differs."""
+    """Carries steps out as ever; only how a plain success is recorded differs."""
 
     journal: FastJournal
 
-    async def _record(
-        self,
-        place: Place,
-        step: Step[Any],
-        outcome: Succeeded | Failed,
-        *,
-        attempt: int,
-        cost: int = 0,
-        statements: Statements = (),
-    ) -> None:
-        effect = self.app.effects.get(type(step))
-        limited = effect is None or effect.pool is not None or effect.worst_case is not None
-        if limited or statements:
-            await self.journal.settled()
-            await super()._record(
-                place, step, outcome, attempt=attempt, cost=cost, statements=statements
-            )
-            return
+    async def _succeed(
+        self, place: Place, step: Step[Any], effect: Effect, attempt: int, result: Any
+    ) -> Succeeded | Failed:
+        if isinstance(result, WithSQL) or effect.pool is not None or effect.worst_case is not None:
+            return await super()._succeed(place, step, effect, attempt, result)
+        cost = effect.cost(result) if effect.cost is not None else 0
+        try:
+            recorded = dump_outcome(step, Succeeded(value=result))
+            outcome = load_outcome(step, recorded)
+            text = as_json(recorded)
+        except ValueError as error:  # not the declared type, or not JSON: once more cannot help
+            return await self._give_up(place, step, attempt, error, cost)
         entry = Entry(
             kind=step.kind,
             fingerprint=fingerprint(step),
-            outcome=dump_outcome(step, outcome),
-            succeeded=isinstance(outcome, Succeeded),
+            outcome=recorded,
+            succeeded=True,
             attempt=attempt,
             cost=cost,
         )
-        self.journal.record_soon(place, entry)
+        self.journal.record_soon(place, entry, text)
+        return outcome
 
 
 @dataclass
 class FastHandler(Handler):
-    """The readable driver, with one barrier: no step begins before the last ones are durable."""
+    """The readable driver, with one barrier: no step begins before the last ones are durable.
+
+    A batch of one step needs no group of tasks.
+    """
 
     journal: FastJournal
 
     async def _batch(self, n: int, steps: Sequence[Step[Any]]) -> list[Succeeded | Failed] | Parked:
         await self.journal.settled()
-        return await super()._batch(n, steps)
+        if len(steps) > 1 or is_wait(steps[0]):
+            return await super()._batch(n, steps)
+        done = await self._once(Place(n, 0), steps[0])
+        return Parked(done.seconds, None) if isinstance(done, Later) else [done]

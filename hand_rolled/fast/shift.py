@@ -13,10 +13,10 @@ from typing import Any
 from hand_rolled.claim import Claimed
 from hand_rolled.fast.commit import GroupCommit
 from hand_rolled.fast.journal import FastEffects, FastHandler, FastJournal
-from hand_rolled.handler import Handler
-from hand_rolled.lease import Lease
+from hand_rolled.handler import Finished, HandedOver, Handler, Parked
+from hand_rolled.lease import Lease, clock
 from hand_rolled.limits import Slots
-from hand_rolled.shift import Shift
+from hand_rolled.shift import Driving, Running, Shift
 
 
 class FastShift(Shift):
@@ -24,9 +24,22 @@ class FastShift(Shift):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._look_around_at = 0.0
         self._group = GroupCommit(
             self._database, owner=self._owner, process=self._process, ended=self.keeper.drop
         )
+
+    def _somebody_died(self) -> None:
+        self._look_around_at = 0.0
+        super()._somebody_died()
+
+    async def _take_work(self) -> None:
+        if self._uncertain or clock() >= self._look_around_at:
+            self._look_around_at = clock() + self._settings.poll_interval
+            await super()._take_work()
+            return
+        for app in self._apps.values():
+            await self._take_pending(app, want=self._free, suspect=False)
 
     async def work(self, stop: asyncio.Event) -> None:
         """Until `stop` or until declared dead; the last flush ends after the last run."""
@@ -49,3 +62,15 @@ class FastShift(Shift):
             jitter=self._settings.retry_jitter,
         )
         return FastHandler(app, journal, effects)
+
+    async def _driven(self, running: Running, work: Driving) -> Finished | Parked | HandedOver:
+        """Without a task of its own: ours can be cancelled only until the work is done."""
+        task = asyncio.current_task()
+        assert task is not None
+        running.drive = task
+        try:
+            return await work
+        finally:
+            running.drive = None
+            while task.cancelling():  # the interruption ends here; what comes after goes on
+                task.uncancel()

@@ -121,6 +121,8 @@ class Store:
 
     def __post_init__(self) -> None:
         self.engine = HandRolledEngine(self.database)
+        self._looking = asyncio.Lock()
+        self._eye: psycopg.AsyncConnection[Row] | None = None
 
     async def enqueue(self, run_id: str | None = None, **more: Any) -> str:
         run = Run(run_id=run_id or f"run-{next(_numbers)}", kind=more.pop("kind", KIND), **more)
@@ -141,9 +143,15 @@ class Store:
         return row
 
     async def rows(self, statement: str, *values: Any) -> list[Row]:
-        async with await self.connect() as connection:
-            cursor = await connection.execute(statement, values or None)  # type: ignore[arg-type]
+        async with self._looking:
+            if self._eye is None:
+                self._eye = await self.connect()
+            cursor = await self._eye.execute(statement, values or None)  # type: ignore[arg-type]
             return await cursor.fetchall() if cursor.description else []
+
+    async def close(self) -> None:
+        if self._eye is not None:
+            await self._eye.close()
 
     async def value(self, statement: str, *values: Any) -> Any:
         [row] = await self.rows(statement, *values)

@@ -55,7 +55,9 @@ def settings(url: str) -> Settings:
 @pytest.fixture
 async def store(settings: Settings, url: str) -> AsyncIterator[Store]:
     async with Database(settings, application="test").opened() as database:
-        yield Store(database, url)
+        store = Store(database, url)
+        yield store
+        await store.close()
 
 
 @pytest.fixture

@@ -158,6 +158,23 @@ async def test_a_record_whose_answer_was_lost_is_success_when_sent_again(store: 
     assert await store.value("SELECT count(*) FROM journal") == 1
 
 
+async def test_a_record_that_overtakes_its_own_lost_try_is_recorded_once(store: Store) -> None:
+    """The first try was given up for lost but is still running, and commits while we wait."""
+    run_id = await store.enqueue()
+    held = await (await store.hand()).claim_one()
+    values = held.journal.values(FIRST) | {
+        "kind": "ask", "fingerprint": "ask:1", "outcome": "1", "succeeded": True, "attempt": 1,
+        "cost": 7, "process": "p",
+    }  # fmt: skip
+    async with await store.connect() as connection, connection.transaction():
+        await connection.execute(RECORD, values)
+        again = asyncio.create_task(held.record(cost=7))
+        await store.until_blocked()
+    await again
+    assert (await store.row(run_id))["cost"] == 7
+    assert await store.value("SELECT count(*) FROM journal") == 1
+
+
 @pytest.mark.parametrize(
     "end",
     [

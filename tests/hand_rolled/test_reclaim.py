@@ -180,7 +180,9 @@ async def test_a_recorded_step_clears_a_suspect(store: Store) -> None:
 async def impatient(settings: Settings):
     strict = settings.model_copy(update={"progress_timeout": 5.0, "max_takeaways": 3})
     async with Database(strict, application="test").opened() as database:
-        yield Store(database, settings.database_url)
+        store = Store(database, settings.database_url)
+        yield store
+        await store.close()
 
 
 async def stuck(store: Store, run_id: str) -> None:

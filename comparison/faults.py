@@ -76,8 +76,8 @@ class Injector:
                 assert proxy is not None  # planned only for workers that have one
                 proxy.silence()
                 return proxy.connections > 0
-            case "hang":
-                raise ValueError("a hang comes from inside of a worker; only the ladder plans it")
+            case _:
+                raise ValueError(f"a campaign does not plan a {fault.kind!r}; see its kind")
 
     async def _confirm(
         self,

@@ -17,8 +17,25 @@ from comparison.world.holds import HoldPoint
 
 T = TypeVar("T")
 
-FaultKind = Literal["kill", "kill+cancel", "pause", "silence", "hang"]
-"""`silence`: nothing passes between a worker and its server. Only the ladder plans a `hang`."""
+FaultKind = Literal[
+    "kill",
+    "kill+cancel",
+    "pause",
+    "silence",
+    "hang",
+    "one way",
+    "reset",
+    "half close",
+    "cut",
+    "sessions",
+    "restart",
+    "stall",
+    "drain",
+    "idle pause",
+    "skew",
+]
+"""`silence`: nothing passes between a worker and its server. Only the ladder plans a `hang`;
+those from `one way` on are brought by `comparison.breakers`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,15 +36,19 @@ FLUSH = """
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(ends)s::json)
         AS asked (run_id text, generation bigint, target text, result text, failure text)
+    ORDER BY run_id
 ), held AS MATERIALIZED (
     -- The fence. Where the lock had to wait, the condition is checked on the newest version.
+    -- LATERAL, so that each row is found by its key, in this order, whatever the statistics say.
     SELECT r.run_id, r.tenant, r.holds_slot, r.lease_generation, asked.result, asked.failure,
            CASE WHEN asked.target IS NOT NULL AND r.cancel_requested THEN 'cancelled'
                 ELSE asked.target END AS target
-    FROM asked JOIN runs r ON r.run_id = asked.run_id
-    WHERE r.lease_generation = asked.generation AND r.lease_owner = %(worker)s
-    ORDER BY r.run_id
-    FOR NO KEY UPDATE OF r
+    FROM asked CROSS JOIN LATERAL (
+        SELECT run_id, tenant, holds_slot, lease_generation, cancel_requested FROM runs
+        WHERE run_id = asked.run_id AND lease_generation = asked.generation
+          AND lease_owner = %(worker)s
+        FOR NO KEY UPDATE
+    ) r
 ), recorded AS (
     -- What conflicts was recorded before: whether by us is asked afterwards.
     INSERT INTO journal (run_id, batch, position, kind, fingerprint, outcome, succeeded, attempt,

@@ -40,10 +40,18 @@ class FastJournal(Journal):
 
     group: GroupCommit = field(kw_only=True)
     _unsettled: list[Write] = field(default_factory=list, init=False)
+    _is_new: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._is_new = self.lease.generation == 1
 
     async def load(self) -> tuple[dict[Place, Recorded], dict[Place, OpenStep]]:
-        """Under the first generation nobody can have recorded anything yet."""
-        return ({}, {}) if self.lease.generation == 1 else await super().load()
+        """The first time under the first generation there can be nothing yet."""
+        if self._is_new:
+            self._is_new = False
+            return {}, {}
+        return await super().load()
 
     def record_soon(self, place: Place, entry: Entry, text: str) -> None:
         """Record with the next flush; `settled` waits for it. `text` is the outcome as JSON."""

@@ -75,6 +75,7 @@ class Evidence:
     windows: dict[str, list[int]] = field(default_factory=dict)
     lines: dict[tuple[str, int], str] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
     rounds: int = 0
     must_report: bool = False
 
@@ -113,6 +114,8 @@ def _take_in(
     except ValueError:  # an error in words, or an old result that was shortened
         evidence.errors.append(content[:300])
         return
+    for entry in (*answer.get("skipped", ()), *answer.get("incomplete", ())):
+        evidence.left_out[entry["file"]] = entry["why"]
     match name:
         case "list_files":
             evidence.files = [_file(entry) for entry in answer["files"]]

@@ -44,8 +44,9 @@ def write_report(evidence: Evidence) -> dict[str, Any]:
     main = analysis.main_trouble(evidence)
     if main is None:
         return _nothing_found(evidence)
+    thoughts = [*_answer(evidence, main), _left_out(evidence)]
     return {
-        "answer": "\n".join(filter(None, _answer(evidence, main)))[:4_000],
+        "answer": "\n".join(filter(None, thoughts))[:4_000],
         "confidence": _confidence(evidence, main),
         "findings": all_findings(evidence, main),
         "next_steps": _next_steps(evidence, main),
@@ -244,13 +245,20 @@ def _next_steps(evidence: Evidence, main: Trouble) -> list[str]:
     return list(dict.fromkeys(steps))[:5]
 
 
+def _left_out(evidence: Evidence) -> str:
+    """Which files were not read, or not completely: the answer does not cover them."""
+    named = [f"{file} ({why})" for file, why in sorted(evidence.left_out.items())]
+    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+    return f"Not covered: {', '.join(named[:5])}{more}." if named else ""
+
+
 def _nothing_found(evidence: Evidence) -> dict[str, Any]:
     looked = [f"{file.name} ({lines(file.lines)})" for file in analysis.chosen_files(evidence)]
     where = f" in {', '.join(looked)}" if looked else ""
     trouble = f" The tools said: {evidence.errors[0]}" if evidence.errors else ""
     return {
         "answer": "The logs do not answer this: nothing that looks like trouble was found"
-        f"{where}.{trouble}",
+        f"{where}.{trouble} {_left_out(evidence)}".rstrip(),
         "confidence": "low",
         "findings": [],
         "next_steps": [_RIGHT_FOLDER],

@@ -285,6 +285,12 @@ async def test_an_unreadable_corpus_ends_in_a_report_that_says_so(tmp_path: Path
     assert report.findings == ()
 
 
+async def test_the_report_names_what_it_does_not_cover(corpus: Path) -> None:
+    (corpus / "core.bin").write_bytes(b"\0")
+    report: Report = await driver().run(question(corpus))
+    assert "Not covered: core.bin (binary)." in report.answer
+
+
 async def test_unreachable_tools_end_in_a_report_that_says_so(corpus: Path) -> None:
     it = driver(tools_url="http://127.0.0.1:9")
     report: Report = await it.run(question(corpus))

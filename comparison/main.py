@@ -25,8 +25,10 @@ from comparison.arms import Arm, find_arm
 from comparison.checks import judge
 from comparison.environment import describe
 from comparison.evidence import Case
+from comparison.files import to_csv, to_junit
 from comparison.ledger import Ledger
 from comparison.measures import measure
+from comparison.page.page import to_html
 from comparison.plan import Plan, arm_order, make_plan
 from comparison.progress import Progress
 from comparison.questions import QUESTIONS
@@ -105,12 +107,16 @@ def check(directory: Path) -> int:
 def _report(directory: Path, scene: Paid, cases: Sequence[Case], console: Console) -> int:
     experiment = json.loads((directory / "experiment.json").read_text())
     order = experiment["arms"]
-    found = sorted((_judged(case) for case in cases), key=lambda result: order.index(result.arm))
+    cases = sorted(cases, key=lambda case: order.index(case.evidence.arm))
+    found = [_judged(case) for case in cases]
     report = Report(
         experiment["seed"], experiment["environment"], scene, found, experiment["seconds"]
     )
     (directory / "results.json").write_text(json.dumps(asdict(report), indent=1, default=str))
     (directory / "summary.md").write_text(to_markdown(report))
+    (directory / "summary.csv").write_text(to_csv(found))
+    (directory / "junit.xml").write_text(to_junit(found))
+    (directory / "report.html").write_text(to_html(report, cases))
     to_terminal(report, console)
     console.print(f"\nEverything is in {directory}", soft_wrap=True)
     return EXIT_CODES[_overall(scene, found)]

@@ -174,7 +174,7 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
             yield f"{section}: {_ahead(a.arm, one, b.arm, other)} {by_settings}"
     if a.productive is not None and b.productive is not None:
         yield f"First new step after a kill: {_ahead(a.arm, a.productive, b.arm, b.productive)}"
-    yield _fewer("Duplicate calls for each fault", a.arm, _per_fault(a), b.arm, _per_fault(b))
+    yield _fewer("Duplicate calls per orphaned run", a.arm, _per_orphan(a), b.arm, _per_orphan(b))
     zombies = [float(m.zombies.calls_made) for m in (a, b)]
     yield _fewer("Zombie calls made", a.arm, zombies[0], b.arm, zombies[1])
     for case, title in CANCELS.items():
@@ -201,9 +201,9 @@ def _fewer(label: str, left: str, x: float | None, right: str, y: float | None) 
     return f"{label}: {less:.3g} on {low}, {more:.3g} on {high}."
 
 
-def _per_fault(m: Measures) -> float | None:
+def _per_orphan(m: Measures) -> float | None:
     duplicates = m.duplicates.count("model") + m.duplicates.count("tool")
-    return duplicates / m.faults if m.faults else None
+    return duplicates / len(m.recoveries) if m.recoveries else None
 
 
 def _ended(m: Measures, case: str) -> float | None:

@@ -1,0 +1,39 @@
+"""The report as files for other programs: CSV for a spreadsheet, JUnit XML for a build server."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from comparison.report import ArmResult, rows
+from comparison.verdicts import Outcome
+
+
+def to_csv(results: Sequence[ArmResult]) -> str:
+    """The side-by-side table."""
+    sheet = io.StringIO()
+    writer = csv.writer(sheet)
+    writer.writerow(["section", "measure", *(result.arm for result in results)])
+    writer.writerows([row.section, row.label.strip(), *row.cells] for row in rows(results))
+    return sheet.getvalue()
+
+
+def to_junit(results: Sequence[ArmResult]) -> str:
+    """A suite for each arm, a case for each verdict. Unknown is an error: it is no success."""
+    suites = ElementTree.Element("testsuites")
+    for result in results:
+        suite = ElementTree.SubElement(
+            suites, "testsuite", name=result.arm, tests=str(len(result.verdicts))
+        )
+        for verdict in result.verdicts:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=result.arm, name=verdict.invariant
+            )
+            if verdict.outcome is not Outcome.PASS:
+                tag = "failure" if verdict.outcome is Outcome.FAIL else "error"
+                found = ElementTree.SubElement(case, tag, message=verdict.detail)
+                found.text = "\n".join(verdict.violations)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,159 @@
+"""The report in all its forms, from evidence whose figures are known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from comparison.checks import judge
+from comparison.evidence import Case
+from comparison.files import to_csv, to_junit
+from comparison.measures import measure
+from comparison.page.page import to_html
+from comparison.render import Report, to_markdown, to_terminal
+from comparison.report import ArmResult, differences, rows
+from comparison.scene import Paid
+from tests.comparison.planted import Planted
+
+PAID = Paid(
+    workers=2,
+    model_calls=10,
+    model_calls_needed=5,
+    tokens=2000,
+    tokens_needed=1000,
+    micro_usd=8000,
+    micro_usd_needed=4000,
+)
+ENVIRONMENT = {
+    "python": "3.11",
+    "machine": "a machine",
+    "cpus": "2",
+    "commit": "abc",
+    "temporalio": "1",
+    "psycopg": "3",
+}
+
+
+@pytest.fixture
+def cases() -> list[Case]:
+    slow = Planted()
+    slow.writes = [write for write in slow.writes if write.key != "run-1/1.0"]
+    return [Planted().case("hand_rolled"), slow.case("temporal+tuned")]
+
+
+@pytest.fixture
+def report(cases: list[Case]) -> Report:
+    results = [
+        ArmResult(case.evidence.arm, tuple(judge(case)), measure(case), {"fsync": "on"}, 0.25)
+        for case in cases
+    ]
+    return Report(7, ENVIRONMENT, PAID, results, 120.0)
+
+
+def cell(report: Report, label: str) -> tuple[str, ...]:
+    [row] = [row for row in rows(report.results) if row.label.strip() == label]
+    return row.cells
+
+
+def test_a_zero_count_carries_what_it_rules_out(report: Report) -> None:
+    assert cell(report, "lost") == ("0 of 4 (≤ 52.7 %)",) * 2
+
+
+def test_what_was_not_put_to_the_test_is_said_not_to_be(report: Report) -> None:
+    assert cell(report, "writes accepted, of those tried") == ("0 of 0: not put to the test",) * 2
+
+
+def test_a_small_sample_has_no_p95(report: Report) -> None:
+    [kill, pause] = [row for row in rows(report.results) if row.label == "p95"]
+    assert kill.cells == pause.cells == ("n too small (1 < 59)",) * 2
+
+
+def test_a_difference_says_what_the_settings_alone_predict(report: Report) -> None:
+    said = differences(report.results)
+    assert "no difference shown" in said[0], "the same evidence on both"
+    assert "The settings alone predict 0.95 s in favour of hand_rolled." in said[0]
+
+
+def test_the_terminal_opens_with_the_scene_and_says_whose_engine_it_is(report: Report) -> None:
+    console = Console(record=True, width=100, file=io.StringIO())
+    to_terminal(report, console)
+    text = " ".join(console.export_text().split())
+    assert "10 model calls were paid where 5 were needed" in text
+    assert "hand_rolled, was written by the authors of this report" in text
+    assert text.index("Verdicts") < text.index("Side by side") < text.index("does not show")
+
+
+def test_the_markdown_has_a_cell_for_each_arm(report: Report) -> None:
+    lines = [line for line in to_markdown(report).splitlines() if line.startswith("| lost")]
+    assert lines == ["| lost | 0 of 4 (≤ 52.7 %) | 0 of 4 (≤ 52.7 %) |"]
+
+
+class Page(HTMLParser):
+    """Collects headings and whatever the page would load; fails on a tag left open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+
+def test_the_page_is_well_formed_and_loads_nothing(report: Report, cases: list[Case]) -> None:
+    html = to_html(report, cases)
+    page = Page()
+    page.feed(html)
+    assert page.open == []
+    assert page.loads == []
+    headings = re.findall(r"<h2>(.*?)</h2>", html)
+    assert headings[0] == "Verdicts"
+    assert headings[-3:-1] == ["What it means for you", "What this does not show"]
+
+
+def test_the_page_carries_the_measured_figures_into_its_arithmetic(
+    report: Report, cases: list[Case]
+) -> None:
+    html = to_html(report, cases)
+    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', html)
+    assert found is not None
+    own, other = json.loads(found[1])
+    assert (own["arm"], other["arm"]) == ("hand_rolled", "temporal+tuned")
+    assert own["recoverySeconds"] == pytest.approx(1.995)
+    assert own["duplicateDollars"] == pytest.approx(0.001)
+
+
+def test_the_spreadsheet_is_the_table(report: Report) -> None:
+    sheet = list(csv.reader(io.StringIO(to_csv(report.results))))
+    assert sheet[0] == ["section", "measure", "hand_rolled", "temporal+tuned"]
+    assert len(sheet) == 1 + len(rows(report.results))
+
+
+def test_a_build_server_sees_a_violation_as_a_failure_and_unknown_as_an_error() -> None:
+    planted = Planted()
+    planted.write("run-1", "1.0", 1, "C", at=13.1)
+    planted.cancellations = []
+    case = planted.case()
+    result = ArmResult("hand_rolled", tuple(judge(case)), measure(case), {})
+    suite = ElementTree.fromstring(to_junit([result]))
+    assert [e.get("name") for e in suite.iter("testcase") if e.find("failure") is not None] == [
+        "INV-FENCE"
+    ]
+    assert [e.get("name") for e in suite.iter("testcase") if e.find("error") is not None] == [
+        "INV-CANCEL"
+    ]

@@ -1,4 +1,4 @@
-"""`two-workers compare`: break real workers on both engines and report."""
+"""`two-workers compare`: break real workers on both engines and report. `two-workers check`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from two_workers.cli.process import run_async
 @click.option("--investigations", default=12, show_default=True, help="Runs for each arm.")
 @click.option("--kills", default=8, show_default=True, help="SIGKILLs for each arm.")
 @click.option("--pauses", default=4, show_default=True, help="SIGSTOPs for each arm.")
+@click.option("--silences", default=2, show_default=True, help="Networks cut for each arm.")
+@click.option("--quick", is_flag=True, help="Two kills, a pause, a silence: does it work at all?")
 @click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
@@ -37,6 +39,8 @@ def compare(
     investigations: int,
     kills: int,
     pauses: int,
+    silences: int,
+    quick: bool,
     results: Path,
 ) -> int:
     """Kill, pause and cancel real workers on both engines; print what each answer cost.
@@ -53,9 +57,23 @@ def compare(
             investigations=investigations,
             kills=kills,
             pauses=pauses,
+            silences=silences,
+            quick=quick,
             results=results,
         )
     )
 
 
-COMMANDS = [compare]
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+def check(directory: Path) -> int:
+    """Judge a finished comparison again from its evidence, without running anything.
+
+    DIRECTORY is one of those under results/compare. The exit code is that of `compare`.
+    """
+    from comparison.main import check as judge_again
+
+    return judge_again(directory)
+
+
+COMMANDS = [compare, check]

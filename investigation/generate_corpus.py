@@ -19,8 +19,8 @@ The same seed gives the same bytes on every machine and every Python: of the ran
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -222,4 +222,8 @@ def write_corpus(folder: Path, seed: int = SEED) -> None:
 
 
 if __name__ == "__main__":
-    write_corpus(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Write the incident corpus.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=SEED)
+    arguments = parser.parse_args()
+    write_corpus(arguments.folder, arguments.seed)

@@ -10,9 +10,9 @@ or as a process: `python -m investigation.model_server 8080`.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import socket
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -60,4 +60,6 @@ async def serve_scripted_model() -> AsyncIterator[str]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(APPLICATION, host="127.0.0.1", port=int(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Serve the scripted model on loopback.")
+    parser.add_argument("port", type=int)
+    uvicorn.run(APPLICATION, host="127.0.0.1", port=parser.parse_args().port)

@@ -23,6 +23,8 @@ PATTERN = 500
 WINDOW = 40
 """Lines before or after the one that is read."""
 SHAPES = 20
+VALUES = 50_000
+"""Different values of a group that are counted; later ones are not."""
 CLAIMS = 100
 _PROBLEM = re.compile(r"\b(WARN(ING)?|ERROR|FATAL|SEVERE|CRIT(ICAL)?|EMERG|PANIC)\b")
 _BUCKETS = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400, 604_800)
@@ -67,8 +69,7 @@ def search(
     regex = _compile(pattern, ignore_case)
     files = [corpus.pick(file)] if file else corpus.files
     found = [hit for one in files if (hit := _search_file(one, scan, regex, shapes))]
-    without = [one.name for one in files if one.name not in {hit["file"] for hit in found}]
-    return {"pattern": pattern, "files": found, "without_match": without}
+    return {"pattern": pattern, "files": found, "files_without_match": len(files) - len(found)}
 
 
 def _search_file(file: LogFile, scan: Scan, regex: re.Pattern[str], limit: int) -> Answer:
@@ -78,8 +79,9 @@ def _search_file(file: LogFile, scan: Scan, regex: re.Pattern[str], limit: int) 
         if match := regex.search(text):
             count += 1
             groups.add(number, text, clock.read(text))
-            if regex.groups and match[1] and len(values) < 50_000:
-                values[match[1][:100]] += 1
+            value = (match[1] or "")[:100] if regex.groups else ""
+            if value and (value in values or len(values) < VALUES):
+                values[value] += 1
     if not count:
         return {}
     answer: Answer = {

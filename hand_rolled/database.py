@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
 
@@ -123,7 +123,15 @@ class Database:
         driver ten seconds when nobody answers; that goes on in the background. So the statement may
         still be carried out: like one whose answer was lost.
         """
-        running = asyncio.create_task(self._run(statement, parameters))
+        return await self._bounded(self._run(statement, parameters))
+
+    async def fetch_unprepared(self, statement: LiteralString, /, **parameters: Any) -> list[Row]:
+        """The same, planned for this one execution: a plan made while a table was small would be
+        kept when it has grown."""
+        return await self._bounded(self._run(statement, parameters, prepare=False))
+
+    async def _bounded(self, statement: Coroutine[Any, Any, list[Row]]) -> list[Row]:
+        running = asyncio.create_task(statement)
         try:
             async with asyncio.timeout(self.settings.query_timeout * 1.2):
                 return await asyncio.shield(running)
@@ -133,9 +141,11 @@ class Database:
             running.add_done_callback(self._forget)
             raise
 
-    async def _run(self, statement: LiteralString, parameters: dict[str, Any]) -> list[Row]:
+    async def _run(
+        self, statement: LiteralString, parameters: dict[str, Any], *, prepare: bool | None = None
+    ) -> list[Row]:
         async with self._pool.connection() as connection:
-            cursor = await connection.execute(statement, parameters)
+            cursor = await connection.execute(statement, parameters, prepare=prepare)
             return await cursor.fetchall() if cursor.description else []
 
     def _forget(self, ended: asyncio.Task[list[Row]]) -> None:

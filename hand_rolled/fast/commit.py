@@ -202,7 +202,7 @@ class GroupCommit:
         """Write a group, however often it takes, and tell each run what became of its write."""
         try:
             rows = await persistently(
-                lambda: self._database.fetch(FLUSH, **self._fixed, **_columns(group)),
+                lambda: self._database.fetch_unprepared(FLUSH, **self._fixed, **_columns(group)),
                 until=lambda: max(write.lease.remaining() for write in group),
             )
         except (errors.DataError, errors.IntegrityError) as error:

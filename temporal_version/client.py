@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, Interceptor
-from temporalio.envconfig import ClientConfig
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import (
     LogForwardingConfig,
     LoggingConfig,
@@ -53,12 +54,7 @@ async def connect_client(settings: Settings, *, identity: str | None = None) -> 
     Raises `BadInput` for a configuration that cannot be read, `EngineUnavailable` when no server
     answers or it refuses us.
     """
-    try:
-        config = ClientConfig.load_client_connect_config(
-            override_env_vars=dict(settings.connection)
-        )
-    except (RuntimeError, ValueError, OSError) as error:
-        raise BadInput(f"configuration of the Temporal client: {_line(error)}") from error
+    config = _config(settings)
     address = config["target_host"] = config.get("target_host") or "localhost:7233"
     try:
         client = await Client.connect(
@@ -75,6 +71,17 @@ async def connect_client(settings: Settings, *, identity: str | None = None) -> 
         ) from error
     await _check_namespace(client, address)
     return client
+
+
+def _config(settings: Settings) -> ClientConnectConfig:
+    named = settings.connection.get("TEMPORAL_CONFIG_FILE")
+    if named and not Path(named).is_file():
+        # The SDK would go on without it, and reach another server than the one that was meant.
+        raise BadInput(f"configuration of the Temporal client: no file {named}")
+    try:
+        return ClientConfig.load_client_connect_config(override_env_vars=dict(settings.connection))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise BadInput(f"configuration of the Temporal client: {_line(error)}") from error
 
 
 @contextmanager

@@ -20,6 +20,9 @@ CLOSED_OWNERS = "closed_owners"
 
 PAYLOAD_LIMIT = 1_900_000
 """Bytes of JSON that fit one payload: the server's 2 MB, less what a cipher and base64 add."""
+FAN_OUT = 200
+"""Steps of one batch in flight at a time. The server refuses a run's 2,001st pending activity, and
+older ones a workflow task of more than 4 MB; either would be refused again for ever."""
 MESSAGE_LIMIT = 4_000
 """Characters of an error's message that are kept: history is no place for a whole reply."""
 

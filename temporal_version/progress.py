@@ -17,7 +17,7 @@ from temporalio import workflow
 from temporal_version.permits import Permits
 
 with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import COST, STATE, Carried, Recorded, RunInput, Signal
+    from temporal_version.messages import COST, FAN_OUT, STATE, Carried, Recorded, RunInput, Signal
     from temporal_version.registry import registered
     from two_workers.apps import is_wait
     from two_workers.errors import AgentError, BudgetExceeded, ReplayMismatch
@@ -72,6 +72,7 @@ class Progress:
         self.permits = Permits(run.gate, run.tenant, admitted=run.carried.admitted)
         self.cost = run.carried.cost
         self.batch = 0
+        self.places = asyncio.Semaphore(FAN_OUT)
         self.by_reference: dict[str, JsonValue] = {}
         self._journal = list(run.carried.batches)
         self._journal_size = 0

@@ -41,7 +41,7 @@ async def perform(progress: Progress, position: int, step: Step[Any]) -> Succeed
 
 async def _call_effect(progress: Progress, key: str, step: Step[Any]) -> Succeeded | Failed:
     effect = progress.app.effect(step)
-    async with progress.permits.pool(effect.pool, key):
+    async with progress.places, progress.permits.pool(effect.pool, key):
         activity = _start(progress, key, step)
         try:
             result = await _settled(activity, shield=effect.uninterruptible)

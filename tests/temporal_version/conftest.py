@@ -47,9 +47,12 @@ async def dev_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
 
 @pytest.fixture(scope="session")
 async def server_with_knobs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DevServer]:
-    """The arm `server`, which also suggests continue-as-new early: a long run in a short test."""
-    early = {"limit.historyCount.suggestContinueAsNew": "60"}
-    server = new_server(tmp_path_factory.mktemp("knobs"), **{**SERVER_KNOBS["server"], **early})
+    """The arm `server` with limits so low that a short test meets them."""
+    low = {
+        "limit.historyCount.suggestContinueAsNew": "60",
+        "limit.numPendingActivities.error": "20",
+    }
+    server = new_server(tmp_path_factory.mktemp("knobs"), **{**SERVER_KNOBS["server"], **low})
     await server.start()
     yield server
     await server.stop()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.temporal_version.app import COUNTS, GROWS
+from temporal_version import messages
+from tests.temporal_version.app import COUNTS, GROWS, PARALLEL
 from tests.temporal_version.conftest import Bench
 from two_workers import RunFailed, RunState
 
@@ -59,6 +60,17 @@ async def test_a_signal_id_seen_before_continuing_as_new_is_still_known(
         await bench.engine.signal(run_id, "go", "again", signal_id="s0")
         await bench.engine.signal(run_id, "go", 5, signal_id="s5")
         assert await bench.engine.result(run_id, timeout=100) == list(range(6))
+
+
+async def test_a_wide_fan_out_stays_under_the_servers_limit_of_pending_activities(
+    knobs_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = knobs_bench  # its server refuses a 21st
+    monkeypatch.setattr(messages, "FAN_OUT", 15)
+    run_id = await bench.start(*(str(n) for n in range(60)))
+    async with bench.worker(PARALLEL):
+        assert await bench.engine.result(run_id, timeout=100) == [str(n) for n in range(60)]
+    assert await bench.events(run_id, "WORKFLOW_TASK_FAILED") == []
 
 
 async def test_a_step_over_the_limit_of_one_payload_fails_the_run_with_a_reason(

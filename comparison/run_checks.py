@@ -130,6 +130,32 @@ def _cancel_problem(case: Case, cancellation: Cancellation) -> str | None:
     return None
 
 
+def ledger_agrees(case: Case) -> Findings:
+    """What the engine says was done is what the ledger saw, and the other way round.
+
+    A recorded success has an answered call by the worker that the engine names; a run that
+    succeeded has made no call that is missing from its record.
+    """
+    found = Findings()
+    for end in case.evidence.ends:
+        calls = case.calls.by_run.get(end.run, [])
+        answered = {
+            (call.who.key, call.who.worker)
+            for call in calls
+            if call.end is not None and call.end.outcome == "answered"
+        }
+        for step in end.steps:
+            if step.outcome == "succeeded" and step.worker is not None:
+                unseen = (step.key, step.worker) not in answered
+                problem = f"{step.key}: recorded for {step.worker}, of whom the ledger saw no call"
+                found.evaluate(problem if unseen else None)
+        if end.state is RunState.SUCCEEDED:
+            recorded = {step.key for step in end.steps}
+            missing = sorted({call.who.key for call in calls} - recorded)
+            found.evaluate(f"{missing[0]} was called and never recorded" if missing else None)
+    return found
+
+
 RUN_CHECKS = (
     Check("INV-START", "every acknowledged start exists", "acknowledged starts", inv_start),
     Check("INV-END", "every end is final, and its result never changes", "ended runs", inv_end),
@@ -137,4 +163,5 @@ RUN_CHECKS = (
     Check("INV-SAME", "report and steps equal the fault-free twin's", "faulted runs", inv_same),
     Check("INV-KEY", "a step repeats with the same input", "repeated steps", inv_key),
     Check("INV-CANCEL", "after the acknowledgement nobody resumes", "cancellations", inv_cancel),
+    Check("LEDGER", "the engine's record and the ledger agree", "records", ledger_agrees),
 )

@@ -56,10 +56,10 @@ class Planted:
             )
         ]
         self.ends = {
-            "twin-0": end("twin-0"),
-            "run-0": end("run-0"),
-            "run-1": end("run-1"),
-            "run-2": end("run-2", state=RunState.CANCELLED, steps=1),
+            "twin-0": end("twin-0", workers="AA"),
+            "run-0": end("run-0", workers="AB"),
+            "run-1": end("run-1", workers="CB"),
+            "run-2": end("run-2", state=RunState.CANCELLED, workers="B"),
         }
         self.healed_ns, self.converged_ns = 23 * S, 24 * S
         self._play()
@@ -180,8 +180,8 @@ def fault(
     )
 
 
-def end(run: str, *, state: RunState = RunState.SUCCEEDED, steps: int = 2) -> End:
-    """A normal end with the first `steps` of two steps."""
+def end(run: str, *, state: RunState = RunState.SUCCEEDED, workers: str = "AB") -> End:
+    """An end with one recorded step for each of `workers`, who recorded it."""
     result = REPORT if state is RunState.SUCCEEDED else None
     recorded = tuple(
         StepRecord(
@@ -189,10 +189,10 @@ def end(run: str, *, state: RunState = RunState.SUCCEEDED, steps: int = 2) -> En
             kind="ask_model",
             outcome="succeeded",
             attempt=1,
-            worker="B",
+            worker=worker,
             recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
         )
-        for n in range(steps)
+        for n, worker in enumerate(workers)
     )
     return End(
         run=run,

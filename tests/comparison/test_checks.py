@@ -95,11 +95,11 @@ def the_report_differs_from_the_twins(planted: Planted) -> None:
 
 
 def a_step_is_missing_from_the_record(planted: Planted) -> None:
-    planted.ends["run-0"] = end("run-0", steps=1)
+    planted.ends["run-0"] = end("run-0", workers="A")
 
 
 def a_cancelled_run_has_steps_of_its_own(planted: Planted) -> None:
-    planted.ends["run-2"] = end("run-2", state=RunState.CANCELLED, steps=3)
+    planted.ends["run-2"] = end("run-2", state=RunState.CANCELLED, workers="BBB")
 
 
 def a_run_fails_that_did_not_without_faults(planted: Planted) -> None:
@@ -123,6 +123,15 @@ def a_cancelled_run_succeeds_all_the_same(planted: Planted) -> None:
     planted.cancellations = [c.model_copy(update=after) for c in planted.cancellations]
 
 
+def a_step_is_recorded_that_nobody_called(planted: Planted) -> None:
+    planted.ends["run-2"] = end("run-2", state=RunState.CANCELLED, workers="BB")
+    planted.records = [r for r in planted.records if r.t_ns < 21.5 * S]
+
+
+def a_call_is_missing_from_a_finished_record(planted: Planted) -> None:
+    planted.call("run-0", "2.0", 2, "B", at=4.5, ends=4.6)
+
+
 PLANTED = [
     ("INV-CLAIM", two_owners_under_one_fence),
     ("INV-CLAIM", a_generation_is_skipped),
@@ -143,6 +152,8 @@ PLANTED = [
     ("INV-CANCEL", a_cancelled_run_is_resumed_by_another),
     ("INV-CANCEL", a_cancelled_run_goes_on_after_its_end),
     ("INV-CANCEL", a_cancelled_run_succeeds_all_the_same),
+    ("LEDGER", a_step_is_recorded_that_nobody_called),
+    ("LEDGER", a_call_is_missing_from_a_finished_record),
 ]
 
 

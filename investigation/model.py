@@ -113,6 +113,7 @@ class ModelClient:
             model=self._settings.model_name,
             max_output_tokens=self._settings.max_output_tokens,
         )
+        request[self._settings.max_tokens_name] = request.pop("max_completion_tokens")
         headers = identity_headers(call) if self._settings.identify_calls else {}
         try:
             raw = await self._client.chat.completions.with_raw_response.create(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
 
 from investigation.steps import Finding, Report
+
+_INDENT = (0, 0, 0, 3)
 
 
 def render_terminal(report: Report) -> RenderableType:
@@ -21,7 +24,7 @@ def render_terminal(report: Report) -> RenderableType:
         parts += _finding(number, finding)
     if report.next_steps:
         parts.append(Text("\nNext", style="bold"))
-        parts += [Text(f"  • {step}") for step in report.next_steps]
+        parts += [Padding(Text(f"• {step}"), _INDENT) for step in report.next_steps]
     if report.unsupported:
         dropped = "; ".join(report.unsupported)
         parts.append(Text(f"\nDropped, since no citation was true: {dropped}", style="yellow"))
@@ -32,11 +35,11 @@ def render_terminal(report: Report) -> RenderableType:
 def _finding(number: int, finding: Finding) -> list[RenderableType]:
     parts: list[RenderableType] = [
         Text(f"\n{number}. {finding.title}", style="bold cyan"),
-        Text(f"   {finding.detail}"),
+        Padding(Text(finding.detail), _INDENT),
     ]
     for citation in finding.citations:
-        place = Text(f"   {citation.file}:{citation.line}  ", style="green")
-        parts.append(place + Text(citation.text, style="dim"))
+        place = Text(f"{citation.file}:{citation.line}  ", style="green")
+        parts.append(Padding(place + Text(citation.text, style="dim"), _INDENT))
     return parts
 
 

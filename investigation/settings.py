@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -22,8 +23,12 @@ class Settings(BaseSettings):
     model_api_key: SecretStr = SecretStr("")
     model_name: str = Field(default="scripted", min_length=1)
     model_timeout: float = Field(default=90, gt=0)
-    """One model call. Too short, and long answers are paid for and thrown away."""
+    """One model call. Too short, and long answers are paid for and thrown away. An engine's
+    progress timeout must be longer: while a call waits for its answer, it makes no progress."""
     max_output_tokens: int = Field(default=4_000, ge=256)
+    """Most tokens of one reply. Too low, and reports are cut off and asked for again."""
+    max_tokens_name: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """What the endpoint calls that limit; older compatible servers know only `max_tokens`."""
     price_in: float = Field(default=2.0, ge=0)
     """US dollars per million tokens sent; equally micro-dollars per token."""
     price_out: float = Field(default=8.0, ge=0)

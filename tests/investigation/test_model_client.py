@@ -78,6 +78,15 @@ async def test_calls_stay_anonymous_unless_asked_to_identify(misbehaving: Vendor
     assert "x-run" not in misbehaving.requests[0][1]
 
 
+async def test_an_older_server_is_told_the_limit_by_its_own_name(misbehaving: Vendor) -> None:
+    older = ModelClient(Settings(max_tokens_name="max_tokens"), misbehaving.base_url)
+    await ask(older)
+    await older.close()
+    body = misbehaving.requests[0][0]
+    assert body["max_tokens"] == Settings().max_output_tokens
+    assert "max_completion_tokens" not in body
+
+
 @pytest.mark.parametrize(
     ("behaviour", "stop"),
     [

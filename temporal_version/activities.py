@@ -92,10 +92,12 @@ class Attempt:
             checkpoint=pulse.tries.checkpoint,
         )
         try:
-            async with asyncio.timeout(self.effect.timeout):
+            async with asyncio.timeout(self.effect.timeout) as limit:
                 value = await self._run(step, call)
         except TimeoutError as error:
-            raise TimeoutError(f"{error}" or f"no result in {self.effect.timeout} s") from error
+            if not limit.expired():
+                raise  # the effect's own
+            raise TimeoutError(f"no result in {self.effect.timeout} s") from error
         adapter = result_adapter(self.step_type)
         result = adapter.validate_python(value)
         cost = self.effect.cost(result) if self.effect.cost else 0

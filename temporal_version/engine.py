@@ -163,9 +163,7 @@ class TemporalEngine:
         await self._describe(run_id)
         try:
             async with asyncio.timeout(timeout):
-                with reachable():
-                    value: JsonValue = await self._handle(run_id).result()
-                    return value
+                return await self._result(run_id)
         except WorkflowFailureError as error:
             if isinstance(error.cause, CancelledError | TerminatedError):
                 raise RunCancelled(run_id) from error
@@ -185,6 +183,18 @@ class TemporalEngine:
         """Replace the limits."""
         with reachable():
             await replace_limits(self.client, self._settings, limits)
+
+    async def _result(self, run_id: str) -> JsonValue:
+        """Wait as long as it takes, also through a restart of the server."""
+        while True:
+            try:
+                value: JsonValue = await self._handle(run_id).result()
+            except RPCError as error:
+                if error.status is not RPCStatusCode.UNAVAILABLE:
+                    raise
+                await asyncio.sleep(0.5)
+            else:
+                return value
 
     def _handle(self, run_id: str) -> WorkflowHandle[object, JsonValue]:
         return self.client.get_workflow_handle(run_id)

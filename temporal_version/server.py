@@ -154,8 +154,15 @@ async def embedded(directory: Path, env: Mapping[str, str]) -> AsyncIterator[Map
     knobs = SERVER_KNOBS[read(env).arm]
     server = DevServer(directory, executable=find_executable(env), knobs=knobs)
     await server.start()
+    # A profile in the user's own configuration file must not add its TLS or API key to this.
+    profile = directory / "temporal.toml"
+    profile.write_text(f'[profile.default]\naddress = "{server.address}"\n')
     try:
-        yield {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "default"}
+        yield {
+            "TEMPORAL_ADDRESS": server.address,
+            "TEMPORAL_NAMESPACE": "default",
+            "TEMPORAL_CONFIG_FILE": str(profile),
+        }
     finally:
         await server.stop()
 

@@ -33,7 +33,7 @@ async def test_tuned_a_cancelled_run_ends_after_its_work_has_stopped(bench: Benc
 async def test_stock_a_cancelled_run_ends_while_its_work_goes_on(bench: Bench) -> None:
     """TRY_CANCEL with the SDK's throttle of 0.8 of the timeout: an orphan until then."""
     run_id = await bench.start("a", how="hold")
-    stock = {"arm": "stock", "heartbeat_timeout": "20"}
+    stock = {"arm": "stock", "heartbeat_timeout": "10"}
     del bench.env["TEMPORAL_VERSION_HEARTBEAT_THROTTLE"]
     async with bench.worker(**stock):
         await bench.ledger.until("begin", 1)

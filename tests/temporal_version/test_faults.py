@@ -6,6 +6,8 @@ import asyncio
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.temporal_version.app import PARALLEL
 from tests.temporal_version.conftest import Bench, bench_at, new_server, until
 from tests.temporal_version.proxy import Proxy
@@ -174,5 +176,37 @@ async def test_runs_survive_the_death_of_the_server(tmp_path: Path) -> None:
                 bench.ledger.release()
                 assert await bench.engine.result(waiting, timeout=100) == ["a", "b"]
             assert (await bench.engine.get(waiting)).state is RunState.SUCCEEDED
+    finally:
+        await server.stop()
+
+
+@pytest.mark.slow  # the SDK tries for about 20 s to tell the server
+async def test_a_worker_stops_although_the_server_is_away(tmp_path: Path) -> None:
+    server = new_server(tmp_path / "server")
+    await server.start()
+    try:
+        async with bench_at(server.address, tmp_path) as bench:
+            await bench.start("a", how="hold")
+            process = await bench.process(grace="0")
+            await bench.ledger.until("begin", 1)
+            await server.kill()
+            process.terminate()
+            async with asyncio.timeout(100):
+                assert await process.wait() == 0
+    finally:
+        await server.stop()
+
+
+async def test_a_result_is_awaited_through_a_restart_of_the_server(tmp_path: Path) -> None:
+    server = new_server(tmp_path / "server")
+    await server.start()
+    try:
+        async with bench_at(server.address, tmp_path) as bench:
+            run_id = await bench.start("a")
+            awaited = asyncio.create_task(bench.engine.result(run_id, timeout=100))
+            await server.kill()
+            await server.start()
+            async with bench.worker():
+                assert await awaited == ["a"]
     finally:
         await server.stop()

@@ -57,7 +57,7 @@ async def test_an_app_in_one_file_works_and_leaves_no_copies_behind(bench: Bench
             kind="single-file",
             payload={"words": ["a"]},
         )
-        for n in range(30)
+        for n in range(12)
     ]
     async with bench.worker(single_file.APP):
         for run in runs:
@@ -65,4 +65,4 @@ async def test_an_app_in_one_file_works_and_leaves_no_copies_behind(bench: Bench
             assert await bench.engine.result(run.run_id, timeout=60) == 1
     gc.collect()
     copies = [o for o in gc.get_objects() if isinstance(o, type) and o.__name__ == "Measure"]
-    assert len(copies) < 10, "each run had a copy; those of ended runs are gone"
+    assert len(copies) < 6, "each run had a copy; those of ended runs are gone"

@@ -27,7 +27,15 @@ from hand_rolled.lease import LeaseLost, clock
 from hand_rolled.limits import Slots
 from two_workers.apps import App, Call, Effect
 from two_workers.errors import BudgetExceeded, PermanentFailure, RetryLater
-from two_workers.steps import Failed, Step, Succeeded, dump_outcome, fingerprint, load_outcome
+from two_workers.steps import (
+    Failed,
+    Step,
+    Succeeded,
+    dump_outcome,
+    fingerprint,
+    load_outcome,
+    result_adapter,
+)
 
 SLOT_POLL = 0.1
 
@@ -158,9 +166,11 @@ class Effects:
         value = result.value if isinstance(result, WithSQL) else result
         cost = effect.cost(value) if effect.cost is not None else 0
         try:
+            typed = result_adapter(type(step)).validate_python(value)
+            recorded = dump_outcome(step, Succeeded(value=typed))
+            as_json(recorded)
             # Through its JSON and back: the agent sees now what it would see after a takeover.
-            outcome = load_outcome(step, dump_outcome(step, Succeeded(value=value)))
-            as_json(dump_outcome(step, outcome))
+            outcome = load_outcome(step, recorded)
         except ValueError as error:  # not the declared type, or not JSON: once more cannot help
             return await self._give_up(place, step, attempt, error, cost)
         await self._record(place, step, outcome, attempt=attempt, cost=cost, statements=statements)

@@ -125,7 +125,8 @@ class Store:
         self._eye: psycopg.AsyncConnection[Row] | None = None
 
     async def enqueue(self, run_id: str | None = None, **more: Any) -> str:
-        run = Run(run_id=run_id or f"run-{next(_numbers)}", kind=more.pop("kind", KIND), **more)
+        content = {"kind": KIND, "payload": {}} | more
+        run = Run(run_id=run_id or f"run-{next(_numbers)}", **content)
         await self.engine.start(run)
         return run.run_id
 

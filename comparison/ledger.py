@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -67,11 +67,19 @@ class End:
 Record = Begin | End
 
 
+def to_fields(record: Record) -> dict[str, Any]:
+    """A record as a JSON object."""
+    # Field by field: `asdict` copies deeply, which the world would feel at 2,000 calls a second.
+    fields = {name: getattr(record, name) for name in record.__slots__}
+    if isinstance(record, Begin):
+        who = record.identity
+        fields["identity"] = {name: getattr(who, name) for name in who.__slots__}
+    return {**fields, "event": "begin" if isinstance(record, Begin) else "end"}
+
+
 def dump(record: Record) -> str:
     """One line of the file, without its newline."""
-    fields = asdict(record)
-    fields["event"] = "begin" if isinstance(record, Begin) else "end"
-    return json.dumps(fields, separators=(",", ":"))
+    return json.dumps(to_fields(record), separators=(",", ":"))
 
 
 def load(line: str | bytes) -> Record:

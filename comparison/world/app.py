@@ -10,27 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from comparison.ledger import Begin, CallKind, Identity
+from comparison.ledger import Begin, CallKind, Identity, to_fields
 from comparison.world.book import Book
 from comparison.world.holds import Hold, Holds, Rule
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the world says to one call, and what that costs."""
+    """What the world says to one call, as JSON, and what that costs."""
 
-    body: dict[str, Any]
+    body: bytes
     tokens_in: int = 0
     tokens_out: int = 0
     micro_usd: int = 0
@@ -39,13 +38,14 @@ class Answer:
 class Answers(Protocol):
     """Who answers: the scripted model, the tools and the sink of the app under test.
 
-    Each answer is a function of its input alone, so equal questions get equal answers, on every
-    engine and in every attempt. Raises `ValueError` for input that no vendor would accept.
+    Each answer is a function of the request's body alone, so equal questions get equal answers,
+    on every engine and in every attempt. Raises `ValueError` for a body that no vendor would
+    accept.
     """
 
-    def model(self, body: dict[str, Any]) -> Answer: ...
-    def tool(self, name: str, body: dict[str, Any]) -> Answer: ...
-    def report(self, body: dict[str, Any]) -> Answer: ...
+    def model(self, body: bytes) -> Answer: ...
+    def tool(self, name: str, body: bytes) -> Answer: ...
+    def report(self, body: bytes) -> Answer: ...
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def build(book: Book, answers: Answers, latency: Latency) -> Starlette:
             tokens_out=answer.tokens_out,
             micro_usd=answer.micro_usd,
         )
-        return JSONResponse(answer.body)
+        return Response(answer.body, media_type="application/json")
 
     async def chat(request: Request) -> Response:
         return await take(request, "model", "chat")
@@ -118,10 +118,7 @@ def build(book: Book, answers: Answers, latency: Latency) -> Starlette:
     )
 
 
-def _ask(answers: Answers, kind: CallKind, name: str, raw: bytes) -> Answer:
-    body = json.loads(raw or b"{}")
-    if not isinstance(body, dict):
-        raise ValueError("expected a JSON object")
+def _ask(answers: Answers, kind: CallKind, name: str, body: bytes) -> Answer:
     match kind:
         case "model":
             return answers.model(body)
@@ -149,10 +146,8 @@ def _control(book: Book, holds: Holds) -> list[Route]:
 
     async def ledger(request: Request) -> Response:
         query = request.query_params
-        records = await book.after(int(query["after"]), timeout=float(query.get("wait", "0")))
-        return JSONResponse(
-            [asdict(r) | {"event": "begin" if isinstance(r, Begin) else "end"} for r in records]
-        )
+        lines = await book.after(int(query["after"]), timeout=float(query.get("wait", "0")))
+        return Response(f"[{','.join(lines)}]", media_type="application/json")
 
     return [
         Route("/control/holds", arm, methods=["POST"]),
@@ -188,7 +183,7 @@ async def _within(seconds: float, wait: Callable[[], Awaitable[object]]) -> None
 
 def _hold(hold: Hold) -> Response:
     state = "released" if hold.released.is_set() else "hit" if hold.hit.is_set() else "armed"
-    call = None if hold.call is None else asdict(hold.call) | {"event": "begin"}
+    call = None if hold.call is None else to_fields(hold.call)
     return JSONResponse({"id": hold.id, "state": state, "call": call})
 
 

@@ -18,7 +18,7 @@ class Book:
     def __init__(self, path: Path) -> None:
         # Unbuffered and appended: a line is in the file (not on the disk) before the call goes on.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._records: list[Record] = []
+        self._lines: list[str] = []
         self._calls = itertools.count(1)
         self._newest_fence: dict[str, Fence] = {}
         self._written = asyncio.Event()
@@ -65,24 +65,25 @@ class Book:
             )
         )
 
-    async def after(self, seq: int, *, timeout: float, limit: int = 5_000) -> list[Record]:
-        """Records past `seq`, waiting up to `timeout` seconds for the first of them."""
-        if seq >= len(self._records):
+    async def after(self, seq: int, *, timeout: float, limit: int = 5_000) -> list[str]:
+        """Lines past `seq`, waiting up to `timeout` seconds for the first of them."""
+        if seq >= len(self._lines):
             try:
                 async with asyncio.timeout(timeout):
                     await self._written.wait()
             except TimeoutError:
                 return []
-        return self._records[seq : seq + limit]  # seq n is at index n - 1
+        return self._lines[seq : seq + limit]  # seq n is at index n - 1
 
     def close(self) -> None:
         os.close(self._file)
 
     def _next_seq(self) -> int:
-        return len(self._records) + 1
+        return len(self._lines) + 1
 
     def _append(self, record: Record) -> None:
-        os.write(self._file, dump(record).encode() + b"\n")
-        self._records.append(record)
+        line = dump(record)
+        os.write(self._file, line.encode() + b"\n")
+        self._lines.append(line)
         self._written.set()
         self._written = asyncio.Event()

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from comparison.ledger import Begin, End, Ledger
+from comparison.world.bench import measure
 from comparison.world.client import WorldClient
 from comparison.world.holds import Rule
 
@@ -110,3 +111,7 @@ async def test_the_reply_to_a_caller_that_was_killed_counts_as_not_delivered(
     end = await world.until(lambda ledger: ledger.calls[held.call].end, timeout=20)
     assert (end.outcome, end.delivered) == ("answered", False)
     assert end.tokens_in == 10, "the work was done and paid, whoever was left to hear of it"
+
+
+async def test_under_pressure_every_answered_call_is_on_record() -> None:
+    assert await measure(seconds=0.5, connections=8) > 0, "it raises if one is missing"

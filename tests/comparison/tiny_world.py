@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
@@ -16,16 +15,16 @@ from comparison.world.book import Book
 class Echo:
     """Answers with what it was asked; every model call costs 10 tokens in and 5 out."""
 
-    def model(self, body: dict[str, Any]) -> Answer:
-        if "messages" not in body:
+    def model(self, body: bytes) -> Answer:
+        if b"messages" not in body:
             raise ValueError("expected messages")
-        return Answer({"echo": body}, tokens_in=10, tokens_out=5, micro_usd=60)
+        return Answer(b'{"echo":%s}' % body, tokens_in=10, tokens_out=5, micro_usd=60)
 
-    def tool(self, name: str, body: dict[str, Any]) -> Answer:
-        return Answer({"tool": name, "echo": body})
+    def tool(self, name: str, body: bytes) -> Answer:
+        return Answer(b'{"echo":%s}' % body)
 
-    def report(self, body: dict[str, Any]) -> Answer:
-        return Answer({"accepted": True})
+    def report(self, body: bytes) -> Answer:
+        return Answer(b'{"accepted":true}')
 
 
 def main() -> None:

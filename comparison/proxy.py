@@ -52,6 +52,7 @@ class _Link:
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter
     watch: CommitWatch = field(default_factory=CommitWatch)
+    half_closed: set[Direction] = field(default_factory=set)
 
     def reset(self) -> None:
         for writer in (self.client, self.server):
@@ -120,6 +121,7 @@ class Proxy:
         """Send a FIN towards one side on every connection; returns how many there were."""
         links = list(self._links)
         for link in links:
+            link.half_closed.add(direction)
             writer = link.server if direction == "to_server" else link.client
             with contextlib.suppress(OSError):
                 writer.write_eof()
@@ -173,6 +175,8 @@ class Proxy:
             if self.delay:
                 await asyncio.sleep(self.delay)
             await gate.wait()
+            if direction in link.half_closed:
+                continue  # a FIN was sent: whatever comes after it has no way to go
             sink.write(data)
             await sink.drain()
         with contextlib.suppress(OSError):

@@ -168,11 +168,11 @@ async def break_once(
     *,
     breaks_all: bool = False,
     app: str = "investigation.app:APP",
-    worker_env: Mapping[str, str] | None = None,
+    worker_envs: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Case:
     """Bring one fault to `arm`, heal it, and return what all that left behind.
 
-    `breaks_all`: the fault hits every worker. `worker_env` is for the first worker alone.
+    `breaks_all`: the fault hits every worker. `worker_envs` has something more for each worker.
     """
     clock, logs = Clock.now(), directory / "logs"
     async with contextlib.AsyncExitStack() as stack:
@@ -193,7 +193,7 @@ async def break_once(
         await plugin.prepare(plugin.settings(env))
         engine = await stack.enter_async_context(plugin.connect(plugin.settings(env)))
         trial = Trial(arm, engine, world, cluster, server, env, stack)
-        for extra in (worker_env or {}, {}):
+        for extra in worker_envs:
             await trial.worker(app, extra)
         await trial.start("twin", twin=True)
         await trial.ends(within=CONVERGENCE)

@@ -32,23 +32,24 @@ class Line:
 
 def lines(side: Side, concept: Concept) -> list[Line]:
     """The timeline of the scenario's first run, as far as it shows `concept`."""
-    story = _first_run(side)
-    told = [*_told(side, story, concept)]
+    told = [*_told(side, _story(side), concept)]
     if len(told) <= MOST:
         return told
     left = len(told) - MOST + 1
     return [*told[: MOST - 1], Line(told[MOST - 1].t, "harness", f"… and {left} more lines")]
 
 
-def _first_run(side: Side) -> str:
-    return next((m.run for m in side.moments if m.run), "")
+def _story(side: Side) -> str:
+    """The first run of which the engine knows; one that was rolled back it does not."""
+    return next((m.run for m in side.moments if m.kind in ("row", "event")), "")
 
 
 def _told(side: Side, run: str, concept: Concept) -> Iterator[Line]:
     steps = _step_of_event(side.moments)
     shown: dict[str, Any] = {}
+    named = list(dict.fromkeys(m.run for m in side.moments if m.run))[:2]
     for m in side.moments:
-        if m.run not in ("", run):
+        if m.run not in ("", run) and not (m.kind == "action" and m.run in named):
             continue
         match m.kind:
             case "action":

@@ -11,18 +11,20 @@ from comparison.mapping.tour.steps import Tour
 from two_workers import Limits
 
 ACTIVE, PER_TENANT, CALLS = 3, 2, 2
+SILENCE = 1.0
+"""Seconds to wait for what should not come; nothing would say that it does not."""
 
 
 async def limits(bench: Bench) -> None:
     """Two workers with room for eight runs each, under limits that all of them share."""
     await bench.engine.set_limits(Limits(max_active=ACTIVE, max_active_per_tenant=PER_TENANT))
     bench.did("", f"limits: {ACTIVE} active runs, {PER_TENANT} for each tenant")
-    await bench.worker("TOUR", "FAN_OUT")
-    await bench.worker("TOUR", "FAN_OUT")
     owner = {
         await bench.start("tour", Tour(places=["x"]), tenant=tenant): tenant
         for tenant in ("red", "blue") * 4
     }
+    await bench.worker("TOUR", "FAN_OUT")
+    await bench.worker("TOUR", "FAN_OUT")
     await _fill(bench, "x", list(owner), room=ACTIVE)
     await asyncio.gather(*(bench.result(run) for run in owner))
     runs = _peak(bench.calls(), lambda call: call["run"])
@@ -62,7 +64,7 @@ async def _fill(bench: Bench, place: str, runs: Sequence[str], *, room: int) -> 
         lambda: len([c for c in bench.calls(event="begin") if c["run"] in runs]) >= room,
         what=f"{room} calls at {place}",
     )
-    await asyncio.sleep(1.0)  # that nothing more comes can only be waited for
+    await asyncio.sleep(SILENCE)
     bench.open(place)
 
 

@@ -11,6 +11,10 @@ from comparison.mapping.scenarios.bench import Bench, ids
 from comparison.mapping.tour.steps import Tour
 from two_workers import Run, RunNotFound, RunState
 
+HEARD = 1.2
+"""Seconds in which a request surely reaches its worker: two heartbeats. A worker that rightly goes
+on gives no sign that it has heard."""
+
 
 async def cancel(bench: Bench) -> None:
     """The owner cannot hear the request, and dies. Then another run, whose owner hears it."""
@@ -55,6 +59,7 @@ async def boundary(bench: Bench) -> None:
     run = await bench.start("payment", Tour(places=["invoice"]))
     await bench.until_call("begin", run=run, key="0.0")
     await bench.cancel(run)
+    await asyncio.sleep(HEARD)
     bench.open("invoice")
     end = await bench.result(run)
     events = [f"{c['event']} {c['key']}" for c in bench.calls(run=run)]
@@ -102,6 +107,7 @@ async def stop(bench: Bench) -> None:
     await bench.until_call("begin", run=run, key="0.0")
     b = await bench.worker()
     leaving = asyncio.create_task(bench.terminate(a))
+    await asyncio.sleep(HEARD)
     bench.open("a")
     code = await leaving
     ended = bench.calls(event="end", run=run, key="0.0")

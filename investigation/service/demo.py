@@ -23,6 +23,7 @@ from fastapi import HTTPException
 from pydantic import BaseModel
 
 READY = re.compile(r"worker (\S+) ready")
+LOG_PREFIX = re.compile(r"^\S+ (\d\d:\d\d:\d\d),\d+ [A-Z]+ [\w.]+: ")  # keep the time only
 STARTUP = 60.0  # seconds that a worker may take to say that it is ready
 GRACE = 8.0  # seconds between SIGTERM and SIGKILL at the end
 MOST_WORKERS = 8  # at a time; a demo on one machine
@@ -67,7 +68,7 @@ class DemoWorker:
         assert self.process.stdout is not None
         async for raw in self.process.stdout:
             line = raw.decode(errors="replace").rstrip()
-            self.output.append(line)
+            self.output.append(LOG_PREFIX.sub(r"\1 ", line))
             if found := READY.search(line):
                 self.worker_id = found[1]
                 self.ready.set()

@@ -13,6 +13,7 @@ export async function showRun(main, runId, about, signal) {
   const owners = ownersPanel(watched);
   const steps = stepsPanel(runId);
   const steering = steeringPanel(runId, watched);
+  const workers = about.demo ? await workersPanel(signal) : null;
   const lost = h("p", { class: "error", role: "alert" });
   main.append(
     h("p", {}, h("a", { href: "#/" }, "← All runs")),
@@ -20,9 +21,9 @@ export async function showRun(main, runId, about, signal) {
     lost,
     h("div", { class: "columns" },
       h("div", {}, facts.element, steering.element, owners.element, steps.element),
-      about.demo ? await workersPanel(signal, () => watched.run?.owner) : null));
+      workers?.element));
 
-  const draw = () => { facts.draw(); owners.draw(); steering.draw(); };
+  const draw = () => { facts.draw(); owners.draw(); steering.draw(); workers?.mark(watched.run?.owner); };
   const timer = setInterval(draw, TICK);
   signal.addEventListener("abort", () => clearInterval(timer));
   follow(runId, signal, {
@@ -58,10 +59,10 @@ class Watched {
 
   #taken(run) {
     const previous = this.owners.at(-1);
-    const takeover = previous && previous.owner !== run.owner;
-    if (takeover) announce(`${run.owner} took the run over from ${previous.owner}`);
     const lease = Date.parse(run.owned_until) - this.now();
-    this.owners.push({ owner: run.owner, fence: run.fence, until: run.owned_until, since: this.now(), heartbeats: 0, lease, beat: this.now() });
+    const entry = { owner: run.owner, fence: run.fence, until: run.owned_until, since: this.now(), heartbeats: 0, lease, beat: this.now() };
+    this.owners.push(entry);
+    if (previous && previous.owner !== run.owner) announce(`${run.owner} ${became(previous, entry)}`);
   }
 
   #renewed(last, run) {
@@ -123,7 +124,7 @@ function ownersPanel(watched) {
   const draw = () => {
     watched.owners.forEach((entry, position) => {
       const previous = watched.owners[position - 1];
-      const how = !previous ? "" : previous.owner === entry.owner ? "went on" : `took over ${seconds(entry.since - previous.beat)} after the last heartbeat`;
+      const how = previous ? became(previous, entry) : "";
       const item = list.children[position] ?? list.appendChild(h("li", {}, h("code", {}, entry.owner), h("span")));
       setText(item.lastChild, ` ${fenceName(entry.fence)}${how ? `, ${how}` : ""}`);
     });
@@ -131,6 +132,15 @@ function ownersPanel(watched) {
   const element = h("section", { "aria-labelledby": "owners-title" },
     h("h2", { id: "owners-title" }, "Owners since this page was opened"), list);
   return { element, draw };
+}
+
+// On a table a run changes hands only by a takeover. Temporal owns steps, not runs: a first attempt
+// is simply the next step, which any worker may get.
+function became(previous, entry) {
+  if (previous.owner === entry.owner) return "went on";
+  const perStep = entry.fence.length > 1;
+  if (perStep && entry.fence.at(-1) === 1) return "got the next step";
+  return `took over ${seconds(entry.since - previous.beat)} after the last heartbeat`;
 }
 
 function stepsPanel(runId) {

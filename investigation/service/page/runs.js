@@ -39,7 +39,7 @@ export async function showRuns(main, about, signal) {
             h("thead", {}, h("tr", {}, ["Run", "State", "Cost", "Started"].map((name) => h("th", { scope: "col" }, name)))),
             rows),
           empty)),
-      about.demo ? await workersPanel(signal) : null));
+      about.demo ? (await workersPanel(signal)).element : null));
   await refresh();
   const timer = setInterval(refresh, EVERY);
   signal.addEventListener("abort", () => clearInterval(timer));

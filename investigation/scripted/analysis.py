@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from investigation.scripted.evidence import Bucket, Evidence, Group, LogFile
@@ -24,11 +24,15 @@ BACKGROUND = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class Trouble:
-    """Groups of lines in one file that mean the same; `first` is the group that began first."""
+    """Groups of lines in one file that mean the same; `first` is the group that began first.
+
+    `count` is a lower bound unless `exact`: a search shows only the most frequent shapes.
+    """
 
     sign: Sign | None
     file: str
     count: int
+    exact: bool
     first: Group
     last_line: int
     first_time: str
@@ -110,7 +114,10 @@ def troubles(evidence: Evidence) -> list[Trouble]:
         if sign is None or sign.role not in ("success", "change"):
             key = sign.name if sign else phrase_of(group.text)
             merged.setdefault((group.file, key), []).append(group)
-    found = [_merge(file, members) for (file, _), members in merged.items()]
+    found = [
+        _merge(file, members, exact=_all_shown(evidence, file))
+        for (file, _), members in merged.items()
+    ]
     return sorted(found, key=lambda trouble: (-relevance(evidence, trouble), trouble.first.line))
 
 
@@ -119,12 +126,18 @@ def looks_bad(text: str) -> bool:
     return bool(re.search(r"\b(WARN(ING)?|ERROR|FATAL|SEVERE|CRIT(ICAL)?)\b", text[:200]))
 
 
-def _merge(file: str, groups: list[Group]) -> Trouble:
+def _all_shown(evidence: Evidence, file: str) -> bool:
+    hits = evidence.hits("trouble", file)
+    return hits is not None and hits.complete
+
+
+def _merge(file: str, groups: list[Group], *, exact: bool) -> Trouble:
     first = min(groups, key=lambda group: group.line)
     return Trouble(
         sign=sign_of(first.text),
         file=file,
         count=sum(group.count for group in groups),
+        exact=exact,
         first=first,
         last_line=max(group.last_line for group in groups),
         first_time=min((group.time for group in groups if group.time), default=""),
@@ -171,10 +184,16 @@ def asked_for(evidence: Evidence) -> str:
 
 
 def main_trouble(evidence: Evidence) -> Trouble | None:
-    """The trouble that was asked about; for a strict topic only lines about it will do."""
-    if groups := [group for hits in evidence.searches.get("asked", ()) for group in hits.groups]:
-        return _merge(groups[0].file, groups)
-    asked = topic(evidence)
+    """The trouble that was asked about, with its exact count once that is known."""
+    main = _main_trouble(evidence)
+    counted = evidence.hits("count", main.file) if main else None
+    return replace(main, count=counted.matches, exact=True) if main and counted else main
+
+
+def _main_trouble(evidence: Evidence) -> Trouble | None:
+    for hits in evidence.searches.get("asked", ()):
+        return _merge(hits.file, list(hits.groups), exact=hits.complete)
+    asked = topic(evidence)  # for a strict one, only lines about it will do
     for trouble in troubles(evidence):
         texts = (group.text for group in trouble.groups)
         if not asked.strict or any(re.search(asked.lines, text, re.IGNORECASE) for text in texts):

@@ -45,10 +45,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Hits:
-    """A search in one file."""
+    """A search in one file. `complete`: the groups hold all matches, not just the most frequent."""
 
     file: str
     matches: int
+    complete: bool
     groups: tuple[Group, ...]
     values: tuple[tuple[str, int], ...]
     distinct: int
@@ -166,6 +167,7 @@ def _hits(entry: Mapping[str, Any]) -> Hits:
     return Hits(
         file=entry["file"],
         matches=entry["matches"],
+        complete=sum(group.count for group in groups) == entry["matches"],
         groups=groups,
         values=values,
         distinct=entry.get("distinct_values", 0),

@@ -12,6 +12,7 @@ from investigation.scripted.evidence import Evidence, Group, Hits
 from investigation.scripted.wording import (
     capital,
     duration,
+    how_many,
     lines,
     meaning,
     most,
@@ -60,7 +61,7 @@ def _the_trouble(main: Trouble) -> Finding:
         kinds[said(group.text)] += group.count
     mostly = "; ".join(f"{text} in {lines(count)}" for text, count in kinds.most_common(4))
     return _finding(
-        f"{capital(main.name)}: {lines(main.count)} in {main.file}",
+        f"{capital(main.name)}: {how_many(main)} in {main.file}",
         f"{capital(span(main))}.{meaning(main)} Mostly: {mostly}.",
         [cite(group) for group in sorted(main.groups[:3], key=lambda group: group.line)],
     )
@@ -102,7 +103,7 @@ def _changes(evidence: Evidence) -> list[Finding]:
 def _reasons(evidence: Evidence, main: Trouble) -> list[Finding]:
     return [
         _finding(
-            f"A possible reason: {cause.name}, {lines(cause.count)} in {cause.file}",
+            f"A possible reason: {cause.name}, {how_many(cause)} in {cause.file}",
             f"{said(cause.first.text)}, {span(cause)}.{meaning(cause)}",
             [cite(cause.first)],
         )
@@ -236,7 +237,7 @@ def other_troubles(evidence: Evidence, main: Trouble) -> list[Trouble]:
 def _other_trouble(evidence: Evidence, main: Trouble) -> list[Finding]:
     return [
         _finding(
-            f"{_kind_of(other, main)}: {other.name}, {lines(other.count)} in {other.file}",
+            f"{_kind_of(other, main)}: {other.name}, {how_many(other)} in {other.file}",
             f"{said(other.first.text)}, {span(other)}.{meaning(other)}",
             [cite(other.first)],
         )

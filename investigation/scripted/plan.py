@@ -60,7 +60,7 @@ def _focus(evidence: Evidence) -> list[Ask]:
     asked = {"pattern": analysis.asked_for(evidence)}
     over_time = asked if asked["pattern"] else trouble
     calls = [
-        Ask("trouble", "search", trouble | {"file": best, "shapes": 14}),
+        Ask("trouble", "search", trouble | {"file": best, "shapes": 20}),
         Ask("histogram", "histogram", over_time | {"file": best}),
         Ask("success", "search", {"file": best, "pattern": topic.success, "shapes": 3}),
         Ask("change", "search", {"pattern": CHANGES, "shapes": 3}),
@@ -76,7 +76,7 @@ def _focus(evidence: Evidence) -> list[Ask]:
             Ask("outcome", "search", {"file": best, "pattern": topic.outcome, "shapes": 3})
         )
     return calls + [
-        Ask("trouble", "search", trouble | {"file": other, "shapes": 6}) for other in others
+        Ask("trouble", "search", trouble | {"file": other, "shapes": 10}) for other in others
     ]
 
 
@@ -87,6 +87,9 @@ def _look_closely(evidence: Evidence) -> list[Ask]:
     calls = [
         Ask("onset", "read", {"file": main.file, "line": main.first.line, "before": 8, "after": 6})
     ]
+    if not main.exact:
+        lines = {"file": main.file, "pattern": analysis.selector(evidence, main)}
+        calls.append(Ask("count", "search", lines | {"shapes": 0}))
     if found := analysis.burst(evidence, main.file):
         calls.append(
             Ask("peak", "read", {"file": main.file, "line": found[1].line, "before": 2, "after": 6})

@@ -19,6 +19,10 @@ def lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
+def how_many(trouble: Trouble) -> str:
+    return lines(trouble.count) if trouble.exact else f"at least {lines(trouble.count)}"
+
+
 def quoted(name: str) -> str:
     return name if name.startswith("“") else f"“{name}”"
 

@@ -25,6 +25,7 @@ from investigation.scripted.topics import words_of
 from investigation.scripted.wording import (
     capital,
     duration,
+    how_many,
     lines,
     meaning,
     place,
@@ -91,7 +92,7 @@ def _conclusion(evidence: Evidence, main: Trouble) -> str:
     """The reason in one or two sentences, as far as the logs give one."""
     found = analysis.causes(evidence)[:2]
     reasons = [
-        f"{cause.sign.meaning} ({said(cause.first.text)}, {lines(cause.count)} from "
+        f"{cause.sign.meaning} ({said(cause.first.text)}, {how_many(cause)} from "
         f"{place(cause.first)} on)"
         for cause in found
         if cause.sign
@@ -119,7 +120,7 @@ def _all_changes(evidence: Evidence) -> str:
 
 def _what_happened(main: Trouble) -> str:
     return (
-        f"{main.file} has {lines(main.count)} of {quoted(main.name)}, such as "
+        f"{main.file} has {how_many(main)} of {quoted(main.name)}, such as "
         f"{said(main.first.text)}, {span(main)}.{meaning(main)}"
     )
 
@@ -135,7 +136,7 @@ def _presumed(evidence: Evidence, main: Trouble) -> str:
 def _what_followed(evidence: Evidence, main: Trouble) -> str:
     """Other trouble of the same time, in one sentence."""
     followed = [
-        f"{other.name} ({lines(other.count)} in {other.file})"
+        f"{other.name} ({how_many(other)} in {other.file})"
         for other in other_troubles(evidence, main)
         if not analysis.earlier(other, main) and (other.sign is None or other.sign.role != "weak")
     ]

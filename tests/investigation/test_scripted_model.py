@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ from investigation.scripted.signs import CHANGES, SIGNS, TROUBLE, sign_of
 from investigation.scripted.topics import TOPICS, words_of
 from investigation.scripted_model import respond
 from investigation.steps import AskModel, ToolCall, Turn
-from investigation.tools import run_tool
+from investigation.tools import DEFAULT_CORPUS, run_tool
 
 QUESTION = "why do checkouts fail?"
 
@@ -177,8 +178,31 @@ def test_the_answer_fits_the_question(question: str, expected: str) -> None:
     assert expected in answer_to(question)["answer"]
 
 
-def answer_to(question: str) -> dict:
-    """Let it investigate the default incident; the report that it hands in."""
+def test_counts_are_true_or_said_to_be_a_lower_bound(tmp_path: Path) -> None:
+    """Many shapes: a search shows only the most frequent, and their sum is not the whole."""
+    names = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
+    lines = [
+        f"Dec 10 06:55:46 host sshd[1]: Failed password for {name} from 10.0.0.1" for name in names
+    ]
+    lines += [f"Dec 10 06:55:47 host sshd[1]: Invalid user {name} from 10.0.0.1" for name in names]
+    (tmp_path / "auth.log").write_text("\n".join(lines) + "\n")
+    report = answer_to("is someone breaking in?", str(tmp_path))
+    assert "auth.log has 64 lines of “failed login”" in report["answer"]
+    titles = [finding["title"] for finding in report["findings"]]
+    assert titles[0] == "Failed login: 64 lines in auth.log"
+    others = [title for title in titles if "unknown user name" in title]
+    assert others == [] or others[0].startswith("Also seen: unknown user name, at least")
+
+    incident = answer_to("why do checkouts fail?")
+    logins = (DEFAULT_CORPUS / "host.log").read_text().count("Failed password")
+    assert any(
+        finding["title"].endswith(f"failed login, {logins} lines in host.log")
+        for finding in incident["findings"]
+    )
+
+
+def answer_to(question: str, corpus: str = "") -> dict:
+    """Let it investigate a corpus; the report that it hands in."""
     turns: list[Turn] = []
     while True:
         step = AskModel(question=question, turns=tuple(turns))
@@ -186,4 +210,4 @@ def answer_to(question: str) -> dict:
         (call, *_) = response["choices"][0]["message"]["tool_calls"]
         if call["function"]["name"] == "report":
             return json.loads(call["function"]["arguments"])
-        turns.append(turn_of(response))
+        turns.append(turn_of(response, corpus))

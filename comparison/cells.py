@@ -33,9 +33,10 @@ def p95(s: Summary | None) -> str:
     return f"{s.p95.value:.2f} s [{s.p95.low:.2f}, {s.p95.high:.2f}]"
 
 
-def sizes(s: Summary | None) -> str:
-    """How many runs, from how many faults."""
-    return "0" if s is None else f"{s.n} of {s.blocks}"
+def sizes(s: Summary | None, never: int) -> str:
+    """How many runs, from how many faults, and how many were not taken over at all."""
+    said = "0" if s is None else f"{s.n} of {s.blocks}"
+    return f"{said}, {never} never" if never else said
 
 
 def band(low_high: tuple[float, float]) -> str:

@@ -73,11 +73,19 @@ def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[tuple[str, st
     yield section, "taken over: median [95 % CI]", lambda m: cells.median(m.takeover[kind])
     yield section, "longest", lambda m: cells.longest(m.takeover[kind])
     yield section, "p95", lambda m: cells.p95(m.takeover[kind])
-    yield section, "runs, of faults", lambda m: cells.sizes(m.takeover[kind])
+    yield (
+        section,
+        "runs, of faults",
+        lambda m: cells.sizes(m.takeover[kind], m.never_taken_over(kind)),
+    )
     yield section, "predicted from the settings", lambda m: _band(m.arm, kind)
-    yield section, "inside of that", lambda m: "{} of {}".format(*m.in_band[kind])
+    yield section, "inside of that", lambda m: "{} of {}".format(*m.in_band(kind))
     if kind == "kill":
         yield section, "first new step: median [95 % CI]", lambda m: cells.median(m.productive)
+
+
+def _sizes(m: Measures, kind: str) -> str:
+    return cells.sizes(m.takeover[kind], m.never_taken_over(kind))
 
 
 def _band(arm: str, kind: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from comparison.evidence import Case
@@ -83,6 +83,32 @@ class Check:
             detail,
             tuple(found.violations),
         )
+
+
+def pool(campaigns: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
+    """One verdict for each check over several campaigns: the worst of them, with all violations.
+
+    A check that was not put to the test in one campaign, but passed in another, has passed.
+    """
+    return tuple(_together(same) for same in zip(*campaigns, strict=True))
+
+
+def _together(same: Sequence[Verdict]) -> Verdict:
+    untested = [v for v in same if v.outcome is Outcome.UNKNOWN and v.tested == 0]
+    deciding = [v for v in same if v not in untested] or list(same)
+    outcome = worst(v.outcome for v in deciding)
+    spokesman = next(v for v in deciding if v.outcome is outcome)
+    tested = sum(v.tested for v in same)
+    detail = spokesman.detail
+    if outcome is Outcome.PASS:
+        detail = f"{tested} {spokesman.detail.partition(' ')[2]}"
+    return replace(
+        spokesman,
+        times=sum(v.times for v in same),
+        tested=tested,
+        detail=detail,
+        violations=tuple(violation for v in same for violation in v.violations),
+    )
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:

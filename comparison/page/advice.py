@@ -10,20 +10,23 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from comparison.arms import find_arm
 from comparison.cells import USD
 from comparison.evidence import Case
 from comparison.measures import Measures
+from comparison.page.grid import Arms
 from two_workers import RunState
 
 
-def figures(case: Case, measures: Measures) -> dict[str, float | str | None]:
+def figures(cases: Sequence[Case], measures: Measures) -> dict[str, float | str | None]:
     """What one arm brings into the calculation, for each orphaned run and for each run."""
     recovery = measures.takeover["kill"]
     orphaned = max(len(measures.recoveries), 1)
-    done = [end for end in case.evidence.ends if end.state is RunState.SUCCEEDED]
+    ends = [end for case in cases for end in case.evidence.ends]
+    done = [end for end in ends if end.state is RunState.SUCCEEDED]
     return {
         "arm": measures.arm,
-        "engine": case.evidence.engine,
+        "engine": find_arm(measures.arm).engine,
         "duplicateDollars": measures.duplicates.micro_usd[1] / USD / orphaned,
         "recoverySeconds": recovery.median.value if recovery else None,
         "steps": sum(len(end.steps) for end in done) / len(done) if done else 0.0,
@@ -86,9 +89,9 @@ year();
 """
 
 
-def advice(cases: Sequence[Case], measures: Sequence[Measures]) -> str:
+def advice(arms: Arms, measures: Sequence[Measures]) -> str:
     """The section with its inputs, its table and its script."""
-    found = [figures(case, m) for case, m in zip(cases, measures, strict=True)]
+    found = [figures(arms[m.arm], m) for m in measures]
     data = json.dumps(found).replace("<", "\\u003c")
     inputs = "".join(
         f'<label>{label}<input id="in-{name}" type="number" min="0" step="{step}" '

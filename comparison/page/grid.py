@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from comparison.cells import middle
 from comparison.evidence import Case
-from comparison.measures import Measures
+from comparison.measures.recovery import recoveries
 
 POINTS = {"begin": "while the call was under way", "reply": "answer paid, not yet recorded"}
 
 
-def crash_points(cases: Sequence[Case], measures: Sequence[Measures]) -> str:
+Arms = Mapping[str, Sequence[Case]]
+"""The campaigns of each arm."""
+
+
+def crash_points(arms: Arms) -> str:
     """A row for each fault and point, a column for each arm; cells say n and median takeover."""
-    head = "".join(f"<th>{escape(case.evidence.arm)}</th>" for case in cases)
-    kinds = dict.fromkeys(fault.kind for case in cases for fault in case.evidence.faults)
+    head = "".join(f"<th>{escape(arm)}</th>" for arm in arms)
+    everything = [case for cases in arms.values() for case in cases]
+    kinds = dict.fromkeys(fault.kind for case in everything for fault in case.evidence.faults)
     lines = []
     for kind in kinds:
         for point, words in POINTS.items():
-            row = [_cell(c, m, kind, point) for c, m in zip(cases, measures, strict=True)]
+            row = [_cell(cases, kind, point) for cases in arms.values()]
             if any(row):
                 filled = "".join(f"<td>{cell or '–'}</td>" for cell in row)
                 lines.append(f"<tr><th>{escape(kind)}, {words}</th>{filled}</tr>")
@@ -29,18 +34,22 @@ def crash_points(cases: Sequence[Case], measures: Sequence[Measures]) -> str:
     )
 
 
-def _cell(case: Case, measures: Measures, kind: str, point: str) -> str:
-    faults = [f for f in case.evidence.faults if (f.kind, f.point) == (kind, point)]
-    if not faults:
+def _cell(cases: Sequence[Case], kind: str, point: str) -> str:
+    planned, landed = 0, 0
+    waits: list[float | None] = []
+    for case in cases:
+        faults = [f for f in case.evidence.faults if (f.kind, f.point) == (kind, point)]
+        hits = {fault.number for fault in faults if fault.landed}
+        planned, landed = planned + len(faults), landed + len(hits)
+        waits += [r.takeover for r in recoveries(case) if r.fault in hits]
+    if not planned:
         return ""
-    landed = [fault.number for fault in faults if fault.landed]
-    mine = [r for r in measures.recoveries if r.fault in landed]
-    times = sorted(r.takeover for r in mine if r.takeover is not None)
-    said = f"n = {len(landed)}"
-    if len(landed) < len(faults):
-        said += f", {len(faults) - len(landed)} did not land"
+    times = sorted(seconds for seconds in waits if seconds is not None)
+    said = f"n = {landed}"
+    if landed < planned:
+        said += f", {planned - landed} did not land"
     if times:
         said += f"; {middle(times):.2f} s over {len(times)} runs"
-    if len(times) < len(mine):
-        said += f"; {len(mine) - len(times)} not taken over"
+    if len(times) < len(waits):
+        said += f"; {len(waits) - len(times)} not taken over"
     return said

@@ -7,11 +7,10 @@ from html import escape
 from itertools import groupby
 
 from comparison.arms import find_arm
-from comparison.evidence import Case
 from comparison.measures import CAUSES, KINDS
 from comparison.page.advice import advice
 from comparison.page.charts import COLOURS, Curve, bars, recovery_curves
-from comparison.page.grid import crash_points
+from comparison.page.grid import Arms, crash_points
 from comparison.page.timeline import LEGEND, timeline, worst_run
 from comparison.render import MARKS, Report
 from comparison.report import FAULTS, NOT_SHOWN, ArmResult, differences, opening, rows
@@ -45,8 +44,8 @@ svg .grid { stroke: #e2e8f0; } svg .fault { fill: #fecaca; }
 """
 
 
-def to_html(report: Report, cases: Sequence[Case]) -> str:
-    """The whole page as one string. `cases` are in the order of `report.results`."""
+def to_html(report: Report, arms: Arms) -> str:
+    """The whole page as one string."""
     measures = [result.measures for result in report.results]
     sections = [
         f'<p class="scene">{escape(opening(report.scene))}</p>',
@@ -59,9 +58,9 @@ def to_html(report: Report, cases: Sequence[Case]) -> str:
             if any(m.takeover[kind] for m in measures)
         ),
         "<h2>Duplicate calls by cause</h2>" + _causes(report.results),
-        "<h2>Crash points</h2>" + crash_points(cases, measures),
-        _timelines(cases, report.results),
-        "<h2>What it means for you</h2>" + advice(cases, measures),
+        "<h2>Crash points</h2>" + crash_points(arms),
+        _timelines(arms),
+        "<h2>What it means for you</h2>" + advice(arms, measures),
         "<h2>What this does not show</h2>" + _list(NOT_SHOWN),
         "<h2>Who wrote this, on what, and how to repeat it</h2>" + _list(report.header),
         f"<p class='small'>Again: <code>two-workers compare --seed {report.seed}</code>. Judged "
@@ -131,12 +130,13 @@ def _causes(results: Sequence[ArmResult]) -> str:
     return f'<div class="wide">{drawn}</div>'
 
 
-def _timelines(cases: Sequence[Case], results: Sequence[ArmResult]) -> str:
+def _timelines(arms: Arms) -> str:
     parts = ["<h2>The run that waited longest</h2>"]
-    for case, result in zip(cases, results, strict=True):
-        run = worst_run(result.measures)
-        if run is not None:
-            parts.append(f"<h3>{escape(result.arm)}: {escape(run)}</h3>")
+    for arm, cases in arms.items():
+        found = worst_run(cases)
+        if found is not None:
+            case, run = found
+            parts.append(f"<h3>{escape(arm)}: {escape(run)}</h3>")
             parts.append(f'<div class="wide">{timeline(case, run)}</div>')
     return "".join(parts) + LEGEND
 

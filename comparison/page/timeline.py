@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from comparison.evidence import Case, FaultRecord
 from comparison.ledger import Call
-from comparison.measures import Measures
+from comparison.measures.recovery import recoveries
 
 WIDTH, LANE, LEFT = 720, 30, 150
 ONCE, REPEATED, REFUSED, WASTED = "#64748b", "#c2410c", "#be123c", "#fdba74"
 
 
-def worst_run(measures: Measures) -> str | None:
+def worst_run(cases: Sequence[Case]) -> tuple[Case, str] | None:
     """The run that waited longest for its next owner; one that never got one comes first."""
     candidates = [
-        (recovery.takeover is None, recovery.takeover or 0.0, recovery.run)
-        for recovery in measures.recoveries
+        (recovery.takeover is None, recovery.takeover or 0.0, number, recovery.run)
+        for number, case in enumerate(cases)
+        for recovery in recoveries(case)
     ]
-    return max(candidates)[2] if candidates else None
+    if not candidates:
+        return None
+    *_, number, run = max(candidates)
+    return cases[number], run
 
 
 def timeline(case: Case, run: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from comparison.checks import CHECKS, judge
 from comparison.evidence import Case
-from comparison.verdicts import Outcome, Verdict, worst
+from comparison.verdicts import Outcome, Verdict, pool, worst
 from two_workers import RunState
 
 from .planted import Planted, S, end, fault
@@ -220,3 +220,18 @@ def test_evidence_survives_being_written_and_read() -> None:
     again = type(case.evidence).model_validate_json(case.evidence.model_dump_json())
     assert again == case.evidence
     assert math.isclose(again.healed_ns, 23 * S)
+
+
+def test_pooled_verdicts_are_the_worst_of_those_that_were_tested() -> None:
+    honest, idle, lying = Planted(), Planted(), Planted()
+    idle.cancellations = []
+    a_cancelled_run_succeeds_all_the_same(lying)
+
+    def outcome(*campaigns: Planted) -> Verdict:
+        pooled = pool([judge(planted.case()) for planted in campaigns])
+        return next(verdict for verdict in pooled if verdict.invariant == "INV-CANCEL")
+
+    assert outcome(honest, idle).outcome is Outcome.PASS
+    assert outcome(idle, idle).outcome is Outcome.UNKNOWN
+    assert outcome(honest, idle, lying).outcome is Outcome.FAIL
+    assert outcome(honest, honest).detail == "2 cancellations"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comparison.measures import measure
+from comparison.measures import KINDS, measure, pool
 
 from .planted import Planted
 
@@ -16,7 +16,7 @@ def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned
     assert kill.takeover == pytest.approx(1.995)
     assert (pause.kind, pause.run) == ("pause", "run-1")
     assert pause.takeover == pytest.approx(1.995)
-    assert found.in_band == {"kill": (1, 1), "pause": (1, 1), "silence": (0, 0)}
+    assert [found.in_band(kind) for kind in KINDS] == [(1, 1), (1, 1), (0, 0)]
 
 
 def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
@@ -25,6 +25,7 @@ def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
     found = measure(planted.case())
     assert found.recoveries[0].takeover is None
     assert found.takeover["kill"] is None
+    assert found.never_taken_over("kill") == 1
 
 
 def test_duplicates_are_counted_by_what_became_of_the_earlier_call() -> None:
@@ -73,3 +74,17 @@ def test_a_run_that_never_ended_is_lost() -> None:
     planted = Planted()
     del planted.ends["run-1"]
     assert measure(planted.case()).runs_lost == 1
+
+
+def test_campaigns_are_pooled_sample_by_sample_with_their_faults_kept_apart() -> None:
+    one = measure(Planted().case())
+    both = pool([one, one])
+    assert both.faults == 4
+    assert len({r.fault for r in both.recoveries}) == 4
+    assert both.takeover["kill"] is not None
+    assert (both.takeover["kill"].n, both.takeover["kill"].blocks) == (2, 2)
+    assert both.duplicates.count("model") == 4
+    assert both.duplicates.tokens == [220, 440]
+    assert both.zombies.spared == 2
+    assert both.runs_started == 8
+    assert pool([one]) == one

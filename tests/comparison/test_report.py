@@ -116,7 +116,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_is_well_formed_and_loads_nothing(report: Report, cases: list[Case]) -> None:
-    html = to_html(report, cases)
+    html = to_html(report, {case.evidence.arm: [case] for case in cases})
     page = Page()
     page.feed(html)
     assert page.open == []
@@ -129,7 +129,7 @@ def test_the_page_is_well_formed_and_loads_nothing(report: Report, cases: list[C
 def test_the_page_carries_the_measured_figures_into_its_arithmetic(
     report: Report, cases: list[Case]
 ) -> None:
-    html = to_html(report, cases)
+    html = to_html(report, {case.evidence.arm: [case] for case in cases})
     found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', html)
     assert found is not None
     own, other = json.loads(found[1])

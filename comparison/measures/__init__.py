@@ -1,0 +1,140 @@
+"""The figures, computed from the evidence of one arm. Durations in seconds.
+
+- *takeover*: from the fault to the first call, by another worker, of a step that the victim was in
+- *productive*: from the fault to the first call of a step that no one had completed before it
+- a *duplicate* is a second or later call of the same step that was executed; its cause is what
+  became of the call before it
+- a *zombie call* is one made under a fence older than one already seen for its step
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from comparison.arms import find_arm
+from comparison.evidence import Case
+from comparison.measures.cancels import CancelTimes, cancel_times
+from comparison.measures.duplicates import CAUSES, Duplicates, duplicates
+from comparison.measures.recovery import Recovery, recoveries
+from comparison.measures.zombies import Zombies, zombies
+from comparison.owner_checks import inv_lease
+from comparison.stats import Summary, summarise
+from two_workers import RunState
+
+__all__ = ["CAUSES", "KINDS", "Measures", "measure", "pool"]
+
+KINDS = ("kill", "pause", "silence")
+_APART = 10_000  # keeps the faults of pooled campaigns apart
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All figures of one arm: raw samples in the fields, what follows from them beside."""
+
+    arm: str
+    faults: int
+    recoveries: tuple[Recovery, ...]
+    duplicates: Duplicates
+    zombies: Zombies
+    cancellations: tuple[CancelTimes, ...]
+    penalties: tuple[tuple[int, float], ...]
+    runs_started: int
+    runs_lost: int
+    false_takeovers: int
+
+    @cached_property
+    def takeover(self) -> dict[str, Summary | None]:
+        """The time until somebody else had the run, by kind of fault."""
+        return {kind: self._summary(kind, "takeover") for kind in KINDS}
+
+    @cached_property
+    def productive(self) -> Summary | None:
+        """The time from a kill to the first new step."""
+        return self._summary("kill", "productive")
+
+    @cached_property
+    def penalty(self) -> Summary | None:
+        """How much longer the runs that a fault hit took than their fault-free twins."""
+        return _by_block(self.penalties)
+
+    def never_taken_over(self, kind: str) -> int:
+        """Runs whose waiting was still going on at the end: censored, not dropped."""
+        return sum(r.kind == kind and r.takeover is None for r in self.recoveries)
+
+    def in_band(self, kind: str) -> tuple[int, int]:
+        """How many takeovers fell into the predicted band, of how many."""
+        low, high = find_arm(self.arm).predict(kind)
+        mine = [r.takeover for r in self.recoveries if r.kind == kind and r.takeover is not None]
+        return sum(low <= seconds <= high for seconds in mine), len(mine)
+
+    def _summary(self, kind: str, what: str) -> Summary | None:
+        mine = [(r.fault, getattr(r, what)) for r in self.recoveries if r.kind == kind]
+        return _by_block([(fault, seconds) for fault, seconds in mine if seconds is not None])
+
+
+def measure(case: Case) -> Measures:
+    """Every figure of one campaign."""
+    evidence = case.evidence
+    final = {end.run for end in evidence.ends if end.state.is_final}
+    return Measures(
+        arm=evidence.arm,
+        faults=sum(fault.landed for fault in evidence.faults),
+        recoveries=tuple(recoveries(case)),
+        duplicates=duplicates(case),
+        zombies=zombies(case),
+        cancellations=tuple(cancel_times(case, c) for c in evidence.cancellations),
+        penalties=tuple(_penalties(case)),
+        runs_started=len(evidence.starts),
+        runs_lost=len({start.run for start in evidence.starts} - final),
+        false_takeovers=len(inv_lease(case).doubts),
+    )
+
+
+def pool(parts: Sequence[Measures]) -> Measures:
+    """The figures of several campaigns of one arm together; each fault stays a block."""
+    first, *others = parts
+    for number, other in enumerate(others, 1):
+        shift = number * _APART
+        first = Measures(
+            arm=first.arm,
+            faults=first.faults + other.faults,
+            recoveries=(
+                *first.recoveries,
+                *(replace(r, fault=r.fault + shift) for r in other.recoveries),
+            ),
+            duplicates=first.duplicates + other.duplicates,
+            zombies=first.zombies + other.zombies,
+            cancellations=first.cancellations + other.cancellations,
+            penalties=(*first.penalties, *((f + shift, s) for f, s in other.penalties)),
+            runs_started=first.runs_started + other.runs_started,
+            runs_lost=first.runs_lost + other.runs_lost,
+            false_takeovers=first.false_takeovers + other.false_takeovers,
+        )
+    return first
+
+
+def _by_block(samples: Sequence[tuple[int, float]]) -> Summary | None:
+    blocks: dict[int, list[float]] = defaultdict(list)
+    for fault, seconds in samples:
+        blocks[fault].append(seconds)
+    return summarise(list(blocks.values()))
+
+
+def _penalties(case: Case) -> Iterator[tuple[int, float]]:
+    """Fault and seconds, for each run that a fault hit and that succeeded all the same."""
+    evidence = case.evidence
+    ends = {end.run: end for end in evidence.ends}
+    took = {
+        start.run: (ends[start.run].t_ns - start.t_ns) / 1e9
+        for start in evidence.starts
+        if start.run in ends and ends[start.run].state is RunState.SUCCEEDED
+    }
+    twins = {s.question: took[s.run] for s in evidence.starts if s.twin and s.run in took}
+    question = {start.run: start.question for start in evidence.starts}
+    for fault in evidence.faults:
+        for run in fault.owned if fault.landed else ():
+            if run in took and question[run] in twins:
+                yield fault.number, took[run] - twins[question[run]]

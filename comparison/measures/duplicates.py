@@ -1,0 +1,87 @@
+"""Calls that were executed more than once: how many, why, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from comparison.evidence import Case
+from comparison.ledger import Call
+from comparison.owner_checks import CLOCKS_NS
+
+CAUSES = ("aborted in flight", "lost result", "overlap", "retry", "replayed though recorded")
+
+
+@dataclass
+class Duplicates:
+    """Calls executed more than once. Waste in tokens and micro-dollars is a pair of bounds:
+    only answers that reached a caller, or all that were begun (a vendor may bill either)."""
+
+    calls: int = 0
+    distinct: int = 0
+    by_cause: dict[str, dict[str, int]] = field(
+        default_factory=lambda: {cause: {"model": 0, "tool": 0, "report": 0} for cause in CAUSES}
+    )
+    tokens: list[int] = field(default_factory=lambda: [0, 0])
+    micro_usd: list[int] = field(default_factory=lambda: [0, 0])
+    micro_usd_spent: int = 0
+
+    def count(self, kind: str) -> int:
+        """Duplicates of one kind of call."""
+        return sum(counts[kind] for counts in self.by_cause.values())
+
+    def __add__(self, other: Duplicates) -> Duplicates:
+        """Both together."""
+        return Duplicates(
+            calls=self.calls + other.calls,
+            distinct=self.distinct + other.distinct,
+            by_cause={
+                cause: {kind: n + other.by_cause[cause][kind] for kind, n in counts.items()}
+                for cause, counts in self.by_cause.items()
+            },
+            tokens=[a + b for a, b in zip(self.tokens, other.tokens, strict=True)],
+            micro_usd=[a + b for a, b in zip(self.micro_usd, other.micro_usd, strict=True)],
+            micro_usd_spent=self.micro_usd_spent + other.micro_usd_spent,
+        )
+
+    @property
+    def amplification(self) -> float:
+        """Calls executed for each step that had to be."""
+        return self.calls / max(self.distinct, 1)
+
+
+def duplicates(case: Case) -> Duplicates:
+    """All duplicates of one campaign."""
+    found = Duplicates()
+    recorded = {write.key: write.t_ns for write in case.evidence.writes}
+    killed = {
+        f.victim: f.after_ns for f in case.evidence.faults if f.landed and not f.spares_its_victim
+    }
+    for key, calls in case.calls.by_key.items():
+        executed = [call for call in calls if call.executed]
+        found.calls += len(executed)
+        found.distinct += bool(executed)
+        found.micro_usd_spent += sum(call.end.micro_usd for call in executed if call.end)
+        for earlier, later in pairwise(executed):
+            cause = _cause(earlier, later, recorded.get(key), killed)
+            found.by_cause[cause][later.begin.kind] += 1
+            if earlier.end is not None:
+                tokens = earlier.end.tokens_in + earlier.end.tokens_out
+                found.tokens[1] += tokens
+                found.micro_usd[1] += earlier.end.micro_usd
+                if earlier.delivered:
+                    found.tokens[0] += tokens
+                    found.micro_usd[0] += earlier.end.micro_usd
+    return found
+
+
+def _cause(earlier: Call, later: Call, recorded: int | None, killed: dict[str, int]) -> str:
+    """Why `later` had to be made, or was made, although `earlier` was."""
+    if recorded is not None and later.begin.t_ns > recorded + CLOCKS_NS:
+        return "replayed though recorded"
+    if earlier.end is not None and earlier.end.outcome == "failed":
+        return "retry"
+    if killed.get(earlier.who.worker, later.begin.t_ns) >= later.begin.t_ns:
+        same = earlier.who.worker == later.who.worker
+        return "retry" if same else "overlap"  # the earlier owner was alive: two at a time
+    return "lost result" if earlier.delivered else "aborted in flight"

@@ -1,0 +1,64 @@
+"""How long an orphaned run waited for its next owner, and for its next step forward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from comparison.evidence import Case, FaultRecord
+from comparison.faults import takeovers
+from comparison.owner_checks import orphans
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How long one orphaned run waited. None: that did not happen (censored)."""
+
+    fault: int
+    kind: str
+    run: str
+    takeover: float | None
+    productive: float | None
+
+
+def recoveries(case: Case) -> Iterator[Recovery]:
+    """Every run that a fault orphaned."""
+    for fault in case.evidence.faults:
+        if not fault.landed:
+            continue
+        taken = takeovers(case.calls.ledger.calls.values(), fault)
+        for run in orphans(case, fault):
+            yield Recovery(
+                fault=fault.number,
+                kind=fault.kind.partition("+")[0],
+                run=run,
+                takeover=seconds_between(fault.after_ns, taken.get(run)),
+                productive=seconds_between(fault.after_ns, _first_new(case, fault, run)),
+            )
+
+
+def _first_new(case: Case, fault: FaultRecord, run: str) -> int | None:
+    """When somebody else first called, in this run, a step that nobody had completed before.
+
+    A step whose reply was held had been carried out and paid: calling it again is not progress.
+    """
+    calls = case.calls.by_run.get(run, [])
+    done = {
+        call.who.key
+        for call in calls
+        if call.end is not None
+        and call.end.outcome == "answered"
+        and call.end.t_ns <= fault.before_ns
+    }
+    if fault.point == "reply" and fault.held_key is not None:
+        done.add(fault.held_key)
+    for call in calls:
+        new = call.who.key not in done and call.who.worker != fault.victim
+        if new and call.begin.t_ns > fault.after_ns:
+            return call.begin.t_ns
+    return None
+
+
+def seconds_between(since: int, until: int | None) -> float | None:
+    """Nanoseconds to seconds; None stays None."""
+    return None if until is None else (until - since) / 1e9

@@ -158,6 +158,21 @@ FROM limits
 """
 
 
+# Suspects are claimed by idle workers only, and in a busy fleet nobody is ever idle. So once a
+# suspect has waited for as long as a lease, one worker, the oldest, takes nothing new until it is.
+MAKE_ROOM = """
+SELECT EXISTS (SELECT FROM runs r
+               WHERE r.status = 'pending' AND r.suspect AND r.kind = ANY (%(kinds)s::text[])
+                 AND NOT (%(worker)s = ANY (r.unfit_workers))
+                 AND r.ready_at < statement_timestamp() - %(ttl)s)
+       AND %(worker)s = (SELECT w.worker_id FROM workers w
+                         WHERE w.dead_at IS NULL AND w.stopped_at IS NULL
+                           AND w.kinds && %(kinds)s::text[]
+                           AND w.heartbeat_at > statement_timestamp() - %(ttl)s
+                         ORDER BY w.number LIMIT 1) AS ours
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
     """A run that this worker owns now, under `generation`."""
@@ -206,3 +221,10 @@ class Claims:
                 break
             self._counted = look["counted"]
         return []
+
+    async def must_make_room(self, kinds: list[str]) -> bool:
+        """True if this worker is to become idle, for a suspect that has waited too long."""
+        row = await self._database.fetch_one(
+            MAKE_ROOM, worker=self._worker, kinds=kinds, ttl=self._ttl
+        )
+        return row is not None and bool(row["ours"])

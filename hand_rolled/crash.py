@@ -22,10 +22,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import LiteralString
 
 import psycopg
 
-from hand_rolled.database import Connection, open_connection
+from hand_rolled.database import Connection, Row, bounded, open_connection
 from hand_rolled.lease import Standing, clock
 from hand_rolled.settings import Settings
 from two_workers.errors import EngineUnavailable
@@ -149,16 +150,15 @@ class CrashWatch:
 
     async def _take_lock(self, lock: Connection) -> bool:
         """False if this worker was declared dead."""
-        backend = await (await lock.execute(BACKEND)).fetchone()
-        if backend is None or backend["pid"] != lock.info.backend_pid:
+        [backend] = await _rows(lock, BACKEND, {})
+        if backend["pid"] != lock.info.backend_pid:
             raise DetectionOff("a pooler stands between us and PostgreSQL")
         try:
             await lock.execute(PREPARE_SESSION)
         except psycopg.errors.InvalidParameterValue:
             log.debug("this server's system cannot check for lost clients")
-        key = {"lock_class": LOCK_CLASS, "number": self.number}
-        row = await (await lock.execute(LOCK, key)).fetchone()
-        if row is None or not row["locked"]:
+        [row] = await _rows(lock, LOCK, {"number": self.number})
+        if not row["locked"]:
             raise DetectionOff("somebody else holds the lock of this worker")
         if not row["alive"]:
             self.on_own_death()
@@ -166,9 +166,8 @@ class CrashWatch:
         return alive
 
     async def _observe(self, eyes: Connection, own_backend: int) -> None:
-        async with asyncio.timeout(self.settings.query_timeout):
-            cursor = await eyes.execute(OBSERVE, {"lock_class": LOCK_CLASS})
-            holders = {row["number"]: row["pid"] for row in await cursor.fetchall()}
+        rows = await bounded(self.settings.query_timeout, _rows(eyes, OBSERVE, {}))
+        holders = {row["number"]: row["pid"] for row in rows}
         if holders.get(self.number) != own_backend:
             raise LockLost("the server no longer knows our lock")
         now = clock()
@@ -183,10 +182,17 @@ class CrashWatch:
                 del self._freed[number]
 
     async def _declare_dead(self, eyes: Connection, number: int) -> None:
-        values = {"lock_class": LOCK_CLASS, "number": number}
-        for row in await (await eyes.execute(DECLARE_DEAD, values)).fetchall():
+        declared = _rows(eyes, DECLARE_DEAD, {"number": number})
+        for row in await bounded(self.settings.query_timeout, declared):
             log.warning("%s: the process of %s died", self.worker, row["worker_id"])
         self.on_death()  # also when another survivor was faster
+
+
+async def _rows(
+    connection: Connection, statement: LiteralString, values: dict[str, int]
+) -> list[Row]:
+    cursor = await connection.execute(statement, values | {"lock_class": LOCK_CLASS})
+    return await cursor.fetchall()
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -88,7 +88,6 @@ class Database:
 
     def __init__(self, settings: Settings, *, application: str) -> None:
         self.settings = settings
-        self._abandoned: set[asyncio.Task[list[Row]]] = set()
         self._bounds = {"statement": f"{max(1, int(settings.query_timeout * 1000))}ms"}
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             settings.database_url,
@@ -114,32 +113,20 @@ class Database:
             yield self
         finally:
             await self._pool.close()
-            await asyncio.gather(*self._abandoned, return_exceptions=True)
 
     async def fetch(self, statement: LiteralString, /, **parameters: Any) -> list[Row]:
-        """Run one statement and return its rows. A transient error reaches the caller.
-
-        Who is cancelled or out of time returns at once. Ending a statement properly can take the
-        driver ten seconds when nobody answers; that goes on in the background. So the statement may
-        still be carried out: like one whose answer was lost.
-        """
-        return await self._bounded(self._run(statement, parameters))
+        """Run one statement and return its rows. A transient error reaches the caller."""
+        return await bounded(self.client_timeout, self._run(statement, parameters))
 
     async def fetch_unprepared(self, statement: LiteralString, /, **parameters: Any) -> list[Row]:
         """The same, planned for this one execution: a plan made while a table was small would be
         kept when it has grown."""
-        return await self._bounded(self._run(statement, parameters, prepare=False))
+        return await bounded(self.client_timeout, self._run(statement, parameters, prepare=False))
 
-    async def _bounded(self, statement: Coroutine[Any, Any, list[Row]]) -> list[Row]:
-        running = asyncio.create_task(statement)
-        try:
-            async with asyncio.timeout(self.settings.query_timeout * 1.2):
-                return await asyncio.shield(running)
-        except (asyncio.CancelledError, TimeoutError):
-            running.cancel()
-            self._abandoned.add(running)
-            running.add_done_callback(self._forget)
-            raise
+    @property
+    def client_timeout(self) -> float:
+        """Seconds until we stop waiting for a statement; the server stops a little earlier."""
+        return self.settings.query_timeout * 1.2
 
     async def _run(
         self, statement: LiteralString, parameters: dict[str, Any], *, prepare: bool | None = None
@@ -148,11 +135,6 @@ class Database:
             cursor = await connection.execute(statement, parameters, prepare=prepare)
             return await cursor.fetchall() if cursor.description else []
 
-    def _forget(self, ended: asyncio.Task[list[Row]]) -> None:
-        self._abandoned.discard(ended)
-        if not ended.cancelled():
-            ended.exception()  # looked at: whoever asked has gone
-
     async def fetch_one(self, statement: LiteralString, /, **parameters: Any) -> Row | None:
         """The first row, or None."""
         rows = await self.fetch(statement, **parameters)
@@ -160,13 +142,29 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Several statements as one. Bounded by `query_timeout` on the server and here."""
-        async with (
-            asyncio.timeout(self.settings.query_timeout * 1.2),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        """Several statements as one. Bounded on the server; use `bounded` around it here."""
+        async with self._pool.connection() as connection, connection.transaction():
             yield connection
+
+
+async def bounded(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """`work`, or `TimeoutError` after so many seconds, even if nobody answers any more.
+
+    On a first cancellation the driver asks the server to cancel the statement, and waits up to ten
+    seconds for that. When it does not happen soon, a second one makes it close the connection. So
+    whoever is cancelled or out of time stops at once; but the statement may still be carried out,
+    like one whose answer was lost.
+    """
+    running = asyncio.create_task(work)
+    try:
+        async with asyncio.timeout(seconds):
+            return await asyncio.shield(running)
+    finally:
+        while not running.done():
+            running.cancel()
+            await asyncio.wait([running], timeout=0.2)
+        if not running.cancelled():
+            running.exception()  # looked at, in case nobody else did
 
 
 async def persistently(

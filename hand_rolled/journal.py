@@ -21,7 +21,7 @@ from typing import Any, LiteralString
 from psycopg.errors import UniqueViolation
 from pydantic import JsonValue
 
-from hand_rolled.database import TRANSIENT, Connection, Database, Row, persistently
+from hand_rolled.database import TRANSIENT, Connection, Database, Row, bounded, persistently
 from hand_rolled.lease import Lease, LeaseLost, clock
 
 # → recorded: never executed again. The run made progress, so suspicion ends, as does the
@@ -234,7 +234,10 @@ class Journal:
             "process": self.process,
         }
         if entry.statements:
-            rows = await self._retried(lambda: self._record_with(values, entry.statements))
+            limit = self.database.client_timeout
+            rows = await self._retried(
+                lambda: bounded(limit, self._record_with(values, entry.statements))
+            )
         else:
             rows = await self.patiently(RECORD, **values)
         if not rows and not await self.already_mine(place, entry.fingerprint):

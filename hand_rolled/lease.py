@@ -33,7 +33,7 @@ from typing import Protocol
 
 import psycopg
 
-from hand_rolled.database import Connection, open_connection
+from hand_rolled.database import Connection, bounded, open_connection
 from hand_rolled.settings import Settings
 from two_workers.errors import EngineUnavailable
 
@@ -234,8 +234,7 @@ class Keeper:
         sent = clock()
         try:
             # Never longer than a beat: a silent connection must not use up the lease.
-            async with asyncio.timeout(self.settings.heartbeat_interval):
-                rows = await self._send(leases)
+            rows = await bounded(self.settings.heartbeat_interval, self._send(leases))
         except (psycopg.Error, TimeoutError, OSError, EngineUnavailable) as error:
             log.warning("%s: heartbeat failed: %s", self.worker, error or "no answer in time")
             await self._discard_connection()

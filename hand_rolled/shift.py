@@ -13,6 +13,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+import psycopg
+
 from hand_rolled.claim import Claimed, Claims
 from hand_rolled.crash import CrashWatch
 from hand_rolled.database import TRANSIENT, Database
@@ -167,7 +169,7 @@ class Shift:
             due = await self._reclaims.next_due()
             if due is not None:
                 pause = min(pause, max(0.01, due))
-        except TRANSIENT as error:
+        except (psycopg.Error, *TRANSIENT) as error:
             # A claim may have been committed although its answer never came.
             self._uncertain = True
             log.warning("%s: looking for work failed: %s", self._owner, describe(error))
@@ -184,11 +186,13 @@ class Shift:
                 self._begin(claimed, asked)
             self._uncertain = False
         await self._take_orphans()
+        await sweep(self._database)
+        if self._running and await self._claims.must_make_room(list(self._apps)):
+            return
         for app in random.sample(list(self._apps.values()), len(self._apps)):
             if not self._running:
                 await self._take_pending(app, want=1, suspect=True)
             await self._take_pending(app, want=self._free, suspect=False)
-        await sweep(self._database)
 
     async def _take_orphans(self) -> None:
         asked = clock()

@@ -28,12 +28,16 @@ RETURNING extract(epoch FROM o.due_at - clock_timestamp())::float8 AS seconds
 
 # The oldest signal of that name which no step has taken, recorded as the step's outcome in the same
 # statement: delivered once, in order.
+#
+# `seen` comes from the signals that this statement could see, not from runs.signals: if the UPDATE
+# waits for the delivery of a signal, it finds the new count on the row, but the signal itself is too
+# late for the statement's snapshot. Parking on that count would sleep through it.
 TAKE_SIGNAL = """
 WITH held AS (
     UPDATE runs r SET progress_at = clock_timestamp(), version = r.version + 1
     WHERE r.run_id = %(run_id)s AND r.lease_generation = %(generation)s
       AND r.lease_owner = %(worker)s
-    RETURNING r.run_id, r.signals
+    RETURNING r.run_id
 ), next AS MATERIALIZED (
     SELECT s.run_id, s.signal_id, s.payload
     FROM signals s JOIN held ON held.run_id = s.run_id
@@ -53,7 +57,8 @@ WITH held AS (
            %(generation)s, %(process)s
     FROM taken
 )
-SELECT held.signals, EXISTS (SELECT FROM taken) AS taken, (SELECT payload FROM taken) AS payload
+SELECT EXISTS (SELECT FROM taken) AS taken, (SELECT payload FROM taken) AS payload,
+       coalesce((SELECT max(seq) FROM signals s WHERE s.run_id = held.run_id), 0) AS seen
 FROM held
 """
 
@@ -83,5 +88,5 @@ async def take_signal(
     journal.require(rows, "its signal was refused")
     if not rows[0]["taken"] and await journal.already_mine(place, fingerprint):
         found = await journal.patiently(RECORDED, **journal.values(place))
-        return True, found[0]["outcome"]["value"], rows[0]["signals"]
-    return rows[0]["taken"], rows[0]["payload"], rows[0]["signals"]
+        return True, found[0]["outcome"]["value"], rows[0]["seen"]
+    return rows[0]["taken"], rows[0]["payload"], rows[0]["seen"]

@@ -143,3 +143,23 @@ async def test_a_wrong_clock_at_the_worker_changes_nothing(store: Store, monkeyp
     assert await store.value(
         "SELECT lease_expires_at > clock_timestamp() FROM runs WHERE run_id = %s", held.run_id
     )
+
+
+async def test_a_busy_fleet_makes_room_for_a_suspect_that_waits_too_long(store: Store) -> None:
+    run_id = await store.enqueue()
+    await store.rows("UPDATE runs SET suspect = true")
+    oldest, other = await store.hand(), await store.hand()
+
+    async def asked() -> list[bool]:
+        return [await hand.claims.must_make_room([KIND]) for hand in (oldest, other)]
+
+    assert await asked() == [False, False], "it has not waited for long"
+    await store.rows("UPDATE runs SET ready_at = clock_timestamp() - interval '1 h'")
+    assert await asked() == [True, False]
+    await store.rows(
+        "UPDATE workers SET heartbeat_at = clock_timestamp() - interval '1 h' WHERE worker_id = %s",
+        oldest.owner,
+    )
+    assert await asked() == [False, True], "the oldest does not answer"
+    assert (await other.claim(suspect=True))[0].run_id == run_id
+    assert await asked() == [False, False]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hand_rolled import operations
+from hand_rolled import lifecycle, operations
 from hand_rolled.journal import Place
 from hand_rolled.waits import sleep, take_signal
 from tests.hand_rolled.bench import KIND, Held, Store
@@ -182,6 +182,23 @@ async def test_parking_that_waited_for_a_signal_does_not_park(store: Store) -> N
         await store.until_blocked()
     assert await park is None
     assert (await store.row(run_id))["status"] == "running"
+
+
+async def test_a_look_that_waited_for_a_signals_delivery_does_not_claim_to_have_seen_it(
+    store: Store,
+) -> None:
+    """The row has the new count, but the signal came too late for the statement's snapshot."""
+    run_id = await store.enqueue()
+    held = await (await store.hand()).claim_one()
+    signal = {"run_id": run_id, "signal_id": "1", "name": "go", "payload": "1"}
+    async with await store.connect() as connection, connection.transaction():
+        await connection.execute(lifecycle.SIGNAL, signal)
+        look = asyncio.create_task(take_signal(held.journal, Place(0, 0), "go", "wait:1"))
+        await store.until_blocked()
+    taken, _, seen = await look
+    assert (taken, seen) == (False, 0)
+    assert await held.ending.leave("waiting", signals_seen=seen) is None, "still ours: look again"
+    assert (await take_signal(held.journal, Place(0, 0), "go", "wait:1"))[:2] == (True, 1)
 
 
 async def test_the_same_signal_from_many_clients_counts_once(store: Store) -> None:

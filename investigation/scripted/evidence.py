@@ -87,7 +87,7 @@ class Evidence:
 
 def read_messages(request: Mapping[str, Any]) -> Evidence:
     """Collect the evidence from a chat-completions request."""
-    evidence = Evidence(must_report="tool_choice" in request)
+    evidence = Evidence(must_report=isinstance(request.get("tool_choice"), Mapping))
     asked: dict[str, tuple[str, dict[str, Any]]] = {}
     for message in request["messages"]:
         match message["role"]:

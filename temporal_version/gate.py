@@ -12,6 +12,8 @@ What keeps it exact when things die:
 - a worker dies: grants are in this history, so nothing is lost and nothing leaks;
 - a run ends without `release` (terminated): while somebody waits, a reaper asks the server every
   second which holders are closed;
+- the gate is opened, or terminated and opened again, while runs are active: it first hears what
+  they hold (or waits `EXPECT_FOR` for those whose workers are away), and then grants;
 - a *paused* worker: its activity lost the lease and runs again under the same permit, so calls in
   flight may exceed the limit by the zombies that do not know yet. No permit can prevent that.
 
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio import workflow
@@ -33,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from two_workers.protocol import Limits
 
 REAP_EVERY = timedelta(seconds=1)
+EXPECT_FOR = timedelta(seconds=10)
 HISTORY_LIMIT = 2_000
 """Events after which the gate continues as new."""
 
@@ -46,12 +50,14 @@ class PermitGate:
         self.limits = state.limits
         self.holders = {permit.permit_id: permit for permit in state.holders}
         self.waiting = {permit.permit_id: permit for permit in state.waiting}
+        self.expected = set(state.expected)
         self.telling: set[asyncio.Task[None]] = set()
 
     @workflow.run
     async def run(self, state: GateState) -> None:
         """Grant until there are no limits any more and nobody holds or waits."""
         reaper = asyncio.create_task(self._reap_closed_holders())
+        await self._hear_expected_runs()
         while not self._idle():
             await workflow.wait_condition(
                 lambda: self._next() is not None or self._idle() or self._may_continue_as_new()
@@ -85,6 +91,11 @@ class PermitGate:
         self.holders.pop(permit_id, None)
         self.waiting.pop(permit_id, None)
 
+    @workflow.signal(name="joined")
+    def joined(self, owner: str) -> None:
+        """A run that was open before has told all that it holds."""
+        self.expected.discard(owner)
+
     @workflow.signal(name="set_limits")
     def set_limits(self, limits: Limits) -> None:
         """From now on. Holders keep what they have."""
@@ -98,6 +109,11 @@ class PermitGate:
             holders=tuple(self.holders.values()),
             waiting=tuple(self.waiting.values()),
         )
+
+    async def _hear_expected_runs(self) -> None:
+        if self.expected:
+            with suppress(TimeoutError):
+                await workflow.wait_condition(lambda: not self.expected, timeout=EXPECT_FOR)
 
     def _idle(self) -> bool:
         nobody = not (self.holders or self.waiting or self.telling)

@@ -57,31 +57,41 @@ async def replace_limits(client: Client, settings: Settings, limits: Limits) -> 
     in_force = await gate_in_force(client, settings)
     if limits == Limits() and not in_force:
         return
+    open_runs = () if in_force else await _open_runs(client, settings)
     await client.start_workflow(
         GATE_TYPE,
-        GateState(limits=limits),
+        GateState(limits=limits, expected=open_runs),
         id=settings.gate,
         task_queue=settings.gate,
         task_timeout=TASK_TIMEOUT,
         start_signal="set_limits",
         start_signal_args=[limits],
     )
-    if not in_force:
-        await _tell_open_runs(client, settings)
+    for run_id in open_runs:
+        await _tell(client, settings, run_id)
 
 
-async def _tell_open_runs(client: Client, settings: Settings) -> None:
-    """Runs that began without limits count from now on, and ask before their next call of a pool.
+async def _open_runs(client: Client, settings: Settings) -> tuple[str, ...]:
+    """Runs that began without limits, or under a gate that is gone. They count from now on.
 
     They are found through visibility: one that is being started in this very second may be missed
     and then runs outside of the limits until its end.
     """
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-    async for found in client.list_workflows(query):
-        if not found.task_queue.startswith(settings.queue("")):
-            continue
-        try:
-            await client.get_workflow_handle(found.id).signal("limits_now", settings.gate)
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:  # it has just ended
-                raise
+    return tuple(
+        [
+            found.id
+            async for found in client.list_workflows(query)
+            if found.task_queue.startswith(settings.queue(""))
+        ]
+    )
+
+
+async def _tell(client: Client, settings: Settings, run_id: str) -> None:
+    gate = client.get_workflow_handle(settings.gate)
+    try:
+        await client.get_workflow_handle(run_id).signal("limits_now", settings.gate)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        await gate.signal("joined", run_id)  # it has just ended, and holds nothing

@@ -123,8 +123,13 @@ class Permit(_Message):
 
 
 class GateState(_Message):
-    """What the gate takes along when it continues as new."""
+    """What the gate begins with, and takes along when it continues as new.
+
+    `expected` are runs that were open before the gate was: it grants nothing before they told what
+    they hold.
+    """
 
     limits: Limits = Field(default_factory=Limits)
     holders: tuple[Permit, ...] = ()
     waiting: tuple[Permit, ...] = ()
+    expected: tuple[str, ...] = ()

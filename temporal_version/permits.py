@@ -1,6 +1,7 @@
 """A run's side of the permit gate (`gate.py`): ask, wait until granted, give back.
 
-A run that was started while no limits were in force has no gate and sends nothing.
+A run that was started while no limits were in force has no gate and sends nothing. It still keeps
+book of what it would hold, so that it can tell a gate that is opened, or opened again, later.
 """
 
 from __future__ import annotations
@@ -8,16 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from temporal_version.messages import Permit
-
-ASK_AGAIN = timedelta(seconds=60)
-"""A gate that somebody terminated has forgotten who waits; asking again reaches its successor."""
 
 
 class Permits:
@@ -28,16 +25,21 @@ class Permits:
         self.admitted = admitted
         self._gate = gate
         self._tenant = tenant
+        self._held: dict[str, Permit] = {}
+        self._wanted: dict[str, Permit] = {}
+        self._returning: set[asyncio.Task[bool]] = set()
 
     @asynccontextmanager
     async def active(self) -> AsyncIterator[None]:
         """Be one of the active runs, and one of the tenant's."""
-        permit = self._active_permit()
+        permit = self._permit("run", "active", f"tenant:{self._tenant}")
+        if self.admitted:  # before it continued as new; the gate knows holders by workflow id
+            self._held[permit.permit_id] = permit
         async with self._given_back(permit):
-            if not self.admitted:
-                await self._acquire(permit)
-                self.admitted = True
+            await self._acquire(permit)
+            self.admitted = True
             yield
+        await self.settled()
 
     @asynccontextmanager
     async def pool(self, pool: str | None, key: str) -> AsyncIterator[None]:
@@ -50,50 +52,60 @@ class Permits:
             await self._acquire(permit)
             yield
 
+    async def settled(self) -> None:
+        """Wait until the gate has all that was given back.
+
+        Before a run ends or continues as new: the server drops what a closed run still had to send.
+        """
+        await asyncio.gather(*self._returning)
+
+    async def join(self, gate: str) -> None:
+        """Limits came into force, or their gate is a new one that knows nobody yet."""
+        self._gate = gate
+        held = [permit.model_copy(update={"held": True}) for permit in self._held.values()]
+        for permit in (*held, *self._wanted.values()):
+            await self._send("acquire", permit)
+        await self._send("joined", workflow.info().workflow_id)
+
     @asynccontextmanager
     async def _given_back(self, permit: Permit) -> AsyncIterator[None]:
         """Release when the body ends, fails or is cancelled.
 
-        Not on the other ways out, which are no ends: continue-as-new (the gate knows holders by
-        workflow id, so the next run still holds it), and the cache forgetting the workflow.
+        Not on the other ways out, which are no ends: continue-as-new, and the cache forgetting
+        the workflow.
         """
         try:
             yield
         except (Exception, asyncio.CancelledError):
-            await self._release(permit)
+            self._give_back(permit)
+            await self.settled()
             raise
-        await self._release(permit)
-
-    async def join(self, gate: str) -> None:
-        """Limits came into force. An active run counts from now on; it is not stopped."""
-        self._gate = gate
-        if self.admitted:
-            await self._send("acquire", self._active_permit(held=True))
-
-    def _active_permit(self, *, held: bool = False) -> Permit:
-        return self._permit("run", "active", f"tenant:{self._tenant}", held=held)
-
-    def _permit(self, name: str, *resources: str, held: bool = False) -> Permit:
-        run_id = workflow.info().workflow_id
-        return Permit(permit_id=f"{run_id}/{name}", owner=run_id, resources=resources, held=held)
+        self._give_back(permit)
 
     async def _acquire(self, permit: Permit) -> None:
-        while self._gate is not None and permit.permit_id not in self.granted:
-            if not await self._send("acquire", permit):
-                return  # no gate, so no limits
-            try:
-                await workflow.wait_condition(
-                    lambda: permit.permit_id in self.granted, timeout=ASK_AGAIN
-                )
-            except TimeoutError:
-                continue
+        if permit.permit_id in self._held:
+            return
+        self._wanted[permit.permit_id] = permit
+        if self._gate is not None and await self._send("acquire", permit):
+            await workflow.wait_condition(lambda: permit.permit_id in self.granted)
+        del self._wanted[permit.permit_id]
+        self._held[permit.permit_id] = permit
 
-    async def _release(self, permit: Permit) -> None:
+    def _give_back(self, permit: Permit) -> None:
+        """In the background: what the run does next need not wait for it."""
+        self._held.pop(permit.permit_id, None)
+        self._wanted.pop(permit.permit_id, None)
         if self._gate is not None:
-            await self._send("release", permit.permit_id)
+            task = asyncio.create_task(self._send("release", permit.permit_id))
+            self._returning.add(task)
+            task.add_done_callback(self._returning.discard)
+
+    def _permit(self, name: str, *resources: str) -> Permit:
+        run_id = workflow.info().workflow_id
+        return Permit(permit_id=f"{run_id}/{name}", owner=run_id, resources=resources)
 
     async def _send(self, name: str, argument: Permit | str) -> bool:
-        """Signal the gate. False if there is none (any more)."""
+        """Signal the gate. False if there is none (any more): then there are no limits."""
         gate = workflow.get_external_workflow_handle(str(self._gate))
         try:
             await gate.signal(name, argument)

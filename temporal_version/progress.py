@@ -101,8 +101,10 @@ class Progress:
             )
         self.show(self._state_during(steps))
 
-    def record(self, steps: Sequence[Step[Any]], outcomes: Sequence[Succeeded | Failed]) -> None:
-        """A batch has ended. Continue as new when history grew long and the rest can be carried."""
+    async def record(
+        self, steps: Sequence[Step[Any]], outcomes: Sequence[Succeeded | Failed]
+    ) -> None:
+        """A batch has ended. Continue as new if history is long and all of it can be carried."""
         self.by_reference.clear()
         self._journal.append(
             tuple(
@@ -115,6 +117,7 @@ class Progress:
         self.show_cost()
         suggested = workflow.info().is_continue_as_new_suggested()
         if suggested and self._journal_size < JOURNAL_LIMIT:
+            await self.permits.settled()
             stop_if_cancelled()  # the next run would not know of it
             self._continue_as_new()
 

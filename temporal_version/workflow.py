@@ -66,7 +66,7 @@ class AgentRun:
                 outcomes = self.progress.recorded(request.steps)
                 if outcomes is None:
                     outcomes = await self._perform(request.steps)
-                    self.progress.record(request.steps, outcomes)
+                    await self.progress.record(request.steps, outcomes)
                 request = advance(plan, outcomes)
             stop_if_cancelled()
             return request.value

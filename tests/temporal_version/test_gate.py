@@ -16,6 +16,13 @@ async def gate_state(bench: Bench) -> GateState:
     return state
 
 
+async def waiting(bench: Bench) -> None:
+    """Until the gate has somebody waiting."""
+    async with asyncio.timeout(60):
+        while not (await gate_state(bench)).waiting:
+            await asyncio.sleep(0.05)
+
+
 async def test_without_limits_nothing_touches_a_gate(bench: Bench) -> None:
     run_id = await bench.start("a")
     async with bench.worker():
@@ -44,9 +51,7 @@ async def test_a_run_that_waits_for_the_gate_says_pending_and_can_be_cancelled(
     run_id = await bench.start("a")
     async with bench.worker():
         handle = bench.engine.client.get_workflow_handle(run_id)
-        async with asyncio.timeout(60):
-            while not (await gate_state(bench)).waiting:
-                await asyncio.sleep(0.05)
+        await waiting(bench)
         assert (await bench.engine.get(run_id)).state is RunState.PENDING
         await bench.engine.cancel(run_id)
         await bench.until_state(run_id, RunState.CANCELLED)
@@ -80,10 +85,32 @@ async def test_limits_that_come_late_count_the_runs_that_are_active(bench: Bench
         await bench.listed(first)
         await bench.engine.set_limits(Limits(max_active=1))
         second = await bench.start("b", how="hold")
-        async with asyncio.timeout(60):
-            while not (await gate_state(bench)).waiting:
-                await asyncio.sleep(0.05)
-        assert [p.owner for p in (await gate_state(bench)).holders] == [first]
+        await waiting(bench)
+        assert {p.owner for p in (await gate_state(bench)).holders} == {first}
+        assert len(bench.ledger.entries("begin")) == 1
+        bench.ledger.release()
+        for run_id in (first, second):
+            await bench.engine.result(run_id, timeout=60)
+
+
+async def test_a_gate_that_somebody_terminated_is_rebuilt_by_setting_the_limits(
+    bench: Bench,
+) -> None:
+    limits = Limits(max_active=1)
+    await bench.engine.set_limits(limits)
+    first = await bench.start("a", how="hold")
+    async with bench.worker():
+        await bench.ledger.until("begin", 1)
+        second = await bench.start("b", how="hold")
+        await waiting(bench)
+        for run_id in (first, second):
+            await bench.listed(run_id)
+        gate = bench.engine.client.get_workflow_handle(bench.settings().gate)
+        await gate.terminate("by hand")
+        assert await bench.engine.limits() == Limits()
+        await bench.engine.set_limits(limits)
+        await waiting(bench)
+        assert {p.owner for p in (await gate_state(bench)).holders} == {first}
         assert len(bench.ledger.entries("begin")) == 1
         bench.ledger.release()
         for run_id in (first, second):

@@ -115,7 +115,7 @@ class Effects:
             run_id=self.journal.lease.run_id,
             key=f"{self.journal.lease.run_id}/{place.batch}.{place.position}",
             fence=(self.journal.lease.generation,),
-            attempt=attempt,
+            attempt=attempt + known.deferrals,
             engine="hand_rolled",
             worker=self.process,
             resources=self.resources,

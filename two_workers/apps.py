@@ -42,7 +42,7 @@ class Call:
     it is the idempotency key. `fence` rises with every takeover, so something outside can refuse
     a zombie. `beat(detail)` says that the step made progress; cheap, callable as often as you
     like, also from a thread. `checkpoint` is the last detail that an earlier attempt's beat
-    brought home, or None.
+    brought home, or None. `attempt` counts from 1, deferrals by `RetryLater` included.
     """
 
     run_id: str

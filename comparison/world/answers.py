@@ -47,8 +47,8 @@ class InvestigationAnswers:
             raise ValueError(f"not a chat completion request: {error!r}") from error
         tokens_in = int(completion["usage"]["prompt_tokens"])
         tokens_out = int(completion["usage"]["completion_tokens"])
-        price = self._settings.price_in * tokens_in + self._settings.price_out * tokens_out
-        return Answer(json.dumps(completion).encode(), tokens_in, tokens_out, round(price))
+        price = self._settings.price(tokens_in, tokens_out)
+        return Answer(json.dumps(completion).encode(), tokens_in, tokens_out, price)
 
 
 @lru_cache(_REMEMBERED)

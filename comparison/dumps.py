@@ -1,13 +1,15 @@
 """What the engines themselves have on record, in one shape for both.
 
 hand_rolled keeps an append-only `ownership` table and a `journal` whose rows carry the generation
-that wrote them. Temporal keeps a history: of each activity the attempt that was accepted and the
-worker that ran it; earlier attempts leave no event, so who owned a step before is known from the
-ledger alone. What was refused is known only from the workers' logs, on both engines.
+that wrote them. Temporal keeps a history: of each activity the attempt that was accepted, the
+worker that ran it, and what had ended the attempt before; earlier ones leave no event, so who
+owned a step then is known from the ledger alone. What was refused is known only from the
+workers' logs, on both engines.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import dict_row
 from pydantic import JsonValue
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 
 from comparison.evidence import Clock, End, Ownership, RefusedWrite, Write
@@ -78,12 +81,48 @@ async def _temporal(
     engine: TemporalEngine, ends: Sequence[End], ledger: Ledger, clock: Clock, logs: Path
 ) -> Records:
     about = await engine.client.workflow_service.get_system_info(GetSystemInfoRequest())
+    histories = await asyncio.gather(*(_dispatches(engine, end.run, ledger, clock) for end in ends))
     return Records(
-        ownerships=(),
+        ownerships=tuple(owned for history in histories for owned in history),
         writes=tuple(_from_steps(ends, ledger, clock)),
         refused_writes=tuple(refusals(logs, TEMPORAL_REFUSAL)),
         server={"server_version": about.server_version},
     )
+
+
+async def _dispatches(
+    engine: TemporalEngine, run: str, ledger: Ledger, clock: Clock
+) -> list[Ownership]:
+    """The last dispatch of each activity of a run, and what had ended the one before it.
+
+    History keeps no event of the earlier attempts.
+    """
+    history = await engine.client.get_workflow_handle(run).fetch_history()
+    places: dict[int, str] = {}
+    found = []
+    fences = _fences(ledger)
+    for event in history.events:
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            scheduled = event.activity_task_scheduled_event_attributes
+            places[event.event_id] = scheduled.activity_id.partition(":")[0]
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+            started = event.activity_task_started_event_attributes
+            key = f"{run}/{places[started.scheduled_event_id]}"
+            found.append(
+                Ownership(
+                    what=key,
+                    fence=fences.get((key, started.attempt), (0, started.attempt)),
+                    worker=started.identity,
+                    since_ns=event.event_time.ToNanoseconds() - clock.offset_ns,
+                    cause=started.last_failure.message or "dispatched",
+                )
+            )
+    return found
+
+
+def _fences(ledger: Ledger) -> dict[tuple[str, int], Fence]:
+    """The fence under which the ledger saw each attempt of each step."""
+    return {(c.who.key, c.who.fence[-1]): c.who.fence for c in ledger.calls.values()}
 
 
 async def _hand_rolled(url: str, ends: Sequence[End], clock: Clock, logs: Path) -> Records:
@@ -138,9 +177,7 @@ async def _story(url: str, ends: Sequence[End], clock: Clock) -> Records:
 
 def _from_steps(ends: Sequence[End], ledger: Ledger, clock: Clock) -> Iterator[Write]:
     """Temporal's accepted completions, with the fence under which the ledger saw that attempt."""
-    fences: dict[tuple[str, int], Fence] = {
-        (call.who.key, call.who.fence[-1]): call.who.fence for call in ledger.calls.values()
-    }
+    fences = _fences(ledger)
     for end in ends:
         for step in end.steps:
             fence = fences.get((step.key, step.attempt))

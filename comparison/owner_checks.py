@@ -6,16 +6,20 @@ the one witness that neither engine can talk into anything.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from itertools import pairwise
 
 from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord, Ownership, Write
 from comparison.faults import takeovers
+from comparison.ledger import Call
 from comparison.verdicts import Check, Findings
 
 ALLOWANCE = 10.0
 """Seconds beyond the predicted band that a takeover may take on a busy machine."""
+SILENT = re.compile(r"expired|died|stuck|outage|timeout", re.IGNORECASE)
+"""How the engines say that they had not heard of an owner, or of its progress, in time."""
 CLOCKS_NS = 2_000_000
 """Within this much the wall clock of a record and the ledger's clock are not told apart."""
 
@@ -120,25 +124,48 @@ def orphans(case: Case, fault: FaultRecord) -> list[str]:
 
 
 def inv_lease(case: Case) -> Findings:
-    """Nobody who was left alone is taken over."""
+    """Nobody who is heard of in time is taken over.
+
+    From outside one sees who was struck by a fault, not who renewed in time. So a takeover from
+    somebody left alone is excused when the engine has on record that it had not heard of the
+    owner for the whole timeout (a starved machine does that), and undecided when it has not.
+    """
     found = Findings()
+    claims = {(o.what, o.fence): o.cause for o in case.evidence.ownerships}
+    for earlier, later in takeovers_from_the_spared(case):
+        cause = claims.get((later.who.run, later.who.fence), "")
+        cause = claims.get((later.who.key, later.who.fence), cause)
+        if not SILENT.search(cause):
+            found.doubts.append(
+                f"{later.who.key}: {earlier.who.worker} was taken over though no fault had struck "
+                f"it, and the engine's record does not say why ({cause or 'no entry'})"
+            )
+    takeovers_seen = sum(_changes_of_owner(calls) for calls in case.calls.by_key.values())
+    found.times = found.tested = takeovers_seen
+    return found
+
+
+def takeovers_from_the_spared(case: Case) -> list[tuple[Call, Call]]:
+    """Pairs of calls of one step: the second by a new owner, the first by somebody left alone."""
     struck: dict[str, int] = {}
     for fault in case.evidence.faults:
         if fault.victim:
             struck.setdefault(fault.victim, fault.before_ns)
-    for key, calls in case.calls.by_key.items():
-        for earlier, later in pairwise(calls):
-            if later.who.fence <= earlier.who.fence or later.who.worker == earlier.who.worker:
-                continue
-            since = struck.get(earlier.who.worker)
-            found.times += 1
-            found.tested += 1
-            if since is None or since > later.begin.t_ns:
-                found.doubts.append(
-                    f"{key}: {earlier.who.worker} was taken over though no fault had struck it; "
-                    "whether it renewed in time cannot be seen from outside"
-                )
-    return found
+    return [
+        (earlier, later)
+        for calls in case.calls.by_key.values()
+        for earlier, later in pairwise(calls)
+        if _is_takeover(earlier, later)
+        and struck.get(earlier.who.worker, later.begin.t_ns) >= later.begin.t_ns
+    ]
+
+
+def _is_takeover(earlier: Call, later: Call) -> bool:
+    return later.who.fence > earlier.who.fence and later.who.worker != earlier.who.worker
+
+
+def _changes_of_owner(calls: list[Call]) -> int:
+    return sum(_is_takeover(earlier, later) for earlier, later in pairwise(calls))
 
 
 def _contested(case: Case, key: str) -> bool:
@@ -168,5 +195,5 @@ OWNER_CHECKS = (
     Check("INV-FENCE", "no write of an older owner is accepted", "contested writes", inv_fence),
     Check("INV-RESUME", "a recorded step is never executed again", "resumed steps", inv_resume),
     Check("INV-ORPHAN", "orphans are taken over within the bound", "orphaned runs", inv_orphan),
-    Check("INV-LEASE", "nobody who was left alone is taken over", "takeovers", inv_lease),
+    Check("INV-LEASE", "nobody who is heard of in time is taken over", "takeovers", inv_lease),
 )

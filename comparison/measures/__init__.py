@@ -20,7 +20,7 @@ from comparison.measures.cancels import CancelTimes, cancel_times
 from comparison.measures.duplicates import CAUSES, Duplicates, duplicates
 from comparison.measures.recovery import Recovery, recoveries
 from comparison.measures.zombies import Zombies, zombies
-from comparison.owner_checks import inv_lease
+from comparison.owner_checks import takeovers_from_the_spared
 from comparison.stats import Summary, summarise
 from two_workers import RunState
 
@@ -89,7 +89,7 @@ def measure(case: Case) -> Measures:
         penalties=tuple(_penalties(case)),
         runs_started=len(evidence.starts),
         runs_lost=len({start.run for start in evidence.starts} - final),
-        false_takeovers=len(inv_lease(case).doubts),
+        false_takeovers=len(takeovers_from_the_spared(case)),
     )
 
 

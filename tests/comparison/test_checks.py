@@ -173,12 +173,18 @@ def test_every_check_but_the_undecidable_one_has_a_planted_lie() -> None:
     assert {check.invariant for check in CHECKS} - convicted == {"INV-LEASE"}
 
 
-def test_a_takeover_from_somebody_left_alone_is_not_decided_but_said() -> None:
+def test_a_takeover_from_somebody_left_alone_is_undecided_unless_the_engine_says_why() -> None:
     planted = Planted()
     planted.faults = planted.faults[1:]  # A was never killed, yet B took its run over
     verdict = verdicts(planted.case())["INV-LEASE"]
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "though no fault had struck it" in verdict.detail
+    assert "the engine's record does not say why" in verdict.detail
+    excused = {"cause": "reclaimed: expired under A"}
+    planted.ownerships = [
+        o.model_copy(update=excused) if (o.what, o.fence) == ("run-0", (2,)) else o
+        for o in planted.ownerships
+    ]
+    assert verdicts(planted.case())["INV-LEASE"].outcome is Outcome.PASS
 
 
 def test_a_fault_that_missed_makes_the_sample_unknown() -> None:

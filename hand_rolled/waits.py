@@ -30,8 +30,8 @@ RETURNING extract(epoch FROM o.due_at - clock_timestamp())::float8 AS seconds
 # statement: delivered once, in order.
 #
 # `seen` comes from the signals that this statement could see, not from runs.signals: if the UPDATE
-# waits for the delivery of a signal, it finds the new count on the row, but the signal itself is too
-# late for the statement's snapshot. Parking on that count would sleep through it.
+# waits for the delivery of a signal, it finds the new count on the row, but the signal itself came
+# too late for the statement's snapshot. Parking on that count would sleep through it.
 TAKE_SIGNAL = """
 WITH held AS (
     UPDATE runs r SET progress_at = clock_timestamp(), version = r.version + 1

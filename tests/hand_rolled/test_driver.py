@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -332,6 +333,24 @@ async def test_effects_of_a_batch_come_before_its_waits(store: Store) -> None:
         assert "ask" in kinds
         await store.engine.signal(run_id, "go", {"by": "me"}, signal_id="1")
         assert await store.engine.result(run_id, timeout=60) == [None, {"by": "me"}, "work"]
+
+
+async def test_no_signal_is_slept_through(store: Store) -> None:
+    """Signals from many clients, while the runs look, park and wake up."""
+
+    async def agent(question: Question) -> list[Any]:
+        return [await do(WaitForSignal(name="go")) for _ in range(3)]
+
+    runs = [await store.enqueue() for _ in range(12)]
+
+    async def signal(run_id: str, number: int) -> None:
+        await asyncio.sleep(random.uniform(0, 1.5))
+        await store.engine.signal(run_id, "go", number, signal_id=str(number))
+
+    async with working(store, app(agent, answer)), working(store, app(agent, answer)):
+        await asyncio.gather(*(signal(run_id, n) for run_id in runs for n in range(3)))
+        for run_id in runs:
+            assert sorted(await store.engine.result(run_id, timeout=60)) == [0, 1, 2]
 
 
 async def test_a_suspended_run_stops_at_its_next_boundary_and_goes_on_later(store: Store) -> None:

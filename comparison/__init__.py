@@ -3,13 +3,17 @@
 The parts, in the order in which a comparison uses them:
 
 - `arms`        what is compared: one table of settings
+- `scene`       the story's first scene: two workers, one investigation, paid twice
 - `world/`      the ground truth: a process of its own that plays everything outside the workers
-- `cluster`     worker processes: started, killed, paused, never left behind
-- `plan`        the seeded plan: what is started, broken and cancelled, and when
+- `cluster`     processes: started, killed, paused, never left behind
+- `plan`        the seeded plan: what is started, broken and cancelled
 - `faults`      one fault at a time, timed, and confirmed to have landed on work in flight
-- `campaign`    one arm from its server's start to its last run's end
+- `campaign`    one arm under its plan; `stage` gives it a server, a world and workers
 - `evidence`    what a campaign leaves on disk; everything below reads only that
 - `checks`      the invariants: pure functions, verdict pass, FAIL or unknown
-- `measures`    recovery, duplicates, zombies, cancellations
-- `report`      the verdicts, the table, and what it does not show
+- `measures/`   recovery, duplicates, zombies, cancellations
+- `report`      the table, the differences, and what it does not show; `page/` the same as HTML
+
+`ladder/` breaks each idea of the story and lets a check convict it, `story/` is the table that a
+reader would write, `breakers/` brings further faults, `mapping/` compares concept by concept.
 """

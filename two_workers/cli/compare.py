@@ -64,6 +64,28 @@ def compare(
     )
 
 
+@click.command("compare-full")
+@click.option("--arm", "arms", multiple=True, help="Only this arm. Repeat for several.")
+@click.option("--seed", default=1, show_default=True, help="The same seed, the same experiment.")
+@click.option("--blocks", default=6, show_default=True, help="60 faults of each kind in 6.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Where reports and raw samples go.",
+)
+def compare_full(arms: tuple[str, ...], seed: int, blocks: int, results: Path) -> int:
+    """Compare all arms with as many faults as a p95 needs. Takes hours.
+
+    Interrupted, it goes on where it was when called again with the same seed and results.
+    """
+    from comparison.arms import ARMS
+    from comparison.main import compare_full as run_all
+
+    return run_async(run_all(arms=list(arms or ARMS), seed=seed, blocks=blocks, results=results))
+
+
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 def check(directory: Path) -> int:
@@ -76,4 +98,4 @@ def check(directory: Path) -> int:
     return judge_again(directory)
 
 
-COMMANDS = [compare, check]
+COMMANDS = [compare, compare_full, check]

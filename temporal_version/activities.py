@@ -23,6 +23,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
+from temporalio.client import WorkflowQueryFailedError
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
@@ -135,7 +136,7 @@ class Attempt:
             )
             try:
                 document = await run.query("step", asked.key)
-            except RPCError as error:
+            except (RPCError, WorkflowQueryFailedError) as error:
                 raise RetryLater(f"asking for step {asked.key}: {error}", after=0.5) from error
         try:
             return self.step_type.model_validate(document)

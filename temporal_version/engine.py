@@ -140,9 +140,11 @@ class TemporalEngine:
         try:
             await self._handle(run_id).signal("deliver", signal)
         except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
-            raise RunClosed(run_id, (await self.get(run_id)).state) from error
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise RunClosed(run_id, (await self.get(run_id)).state) from error
+            if error.status is RPCStatusCode.INVALID_ARGUMENT:
+                raise BadInput(f"signal {name!r}: the server refuses it: {error}") from error
+            raise
 
     async def cancel(self, run_id: str, *, reason: str = "") -> RunView:
         """Request cancellation: an event in the run's history, so nobody can resume past it.

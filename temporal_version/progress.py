@@ -7,6 +7,7 @@ history alone.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,16 @@ from temporalio import workflow
 from temporal_version.permits import Permits
 
 with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import COST, FAN_OUT, STATE, Carried, Recorded, RunInput, Signal
+    from temporal_version.messages import (
+        COST,
+        FAN_OUT,
+        PAYLOAD_LIMIT,
+        STATE,
+        Carried,
+        Recorded,
+        RunInput,
+        Signal,
+    )
     from temporal_version.registry import registered
     from two_workers.apps import is_wait
     from two_workers.errors import AgentError, BudgetExceeded, ReplayMismatch
@@ -120,6 +130,16 @@ class Progress:
             await self.permits.settled()
             stop_if_cancelled()  # the next run would not know of it
             self._continue_as_new()
+
+    def fitting(self, result: JsonValue) -> JsonValue:
+        """The run's result, if the server will take it. Raises `AgentError`."""
+        size = len(json.dumps(result))
+        if size > PAYLOAD_LIMIT and self.app.settings.payload_store is None:
+            raise AgentError(
+                f"a result of {size} bytes is over Temporal's limit for one payload; return a "
+                "reference to it, or set TEMPORAL_VERSION_PAYLOAD_STORE"
+            )
+        return result
 
     def show_cost(self) -> None:
         """After a batch, or when it was cut short."""

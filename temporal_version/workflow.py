@@ -50,7 +50,8 @@ class AgentRun:
         app = registered(run.kind).load()
         try:
             async with self.progress.permits.active():
-                return app.dump_result(await self._drive(app.plan(run.payload)))
+                result = app.dump_result(await self._drive(app.plan(run.payload)))
+                return self.progress.fitting(result)
         except ReplayMismatch:
             raise  # fails this task only: the run waits for the code that fits
         except Exception as error:

@@ -56,6 +56,13 @@ async def grows(script: Script) -> int:
     return len("".join(transcript))
 
 
+async def large(script: Script) -> str:
+    """One step that is too large for history, and a result of the size that is asked for."""
+    filler = "x" * 50_000
+    await do(Work(text="large", ledger=script.ledger, how=script.how, filler=filler))
+    return "y" * script.size
+
+
 async def counts_signals(script: Script) -> list[object]:
     """Alternates work and signals, so that it continues as new with some undelivered."""
     seen: list[object] = []

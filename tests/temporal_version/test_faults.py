@@ -31,6 +31,19 @@ async def test_a_killed_workers_step_starts_elsewhere_with_its_checkpoint(bench:
     assert keys == [f"{run_id}/0.0", f"{run_id}/1.0"], "what was recorded is not done again"
 
 
+@pytest.mark.parametrize("arm", ["tuned", "stock"])
+async def test_a_step_by_reference_is_asked_for_again_after_a_kill(bench: Bench, arm: str) -> None:
+    """The workflow was in the dead worker's cache, so first it is rebuilt from history."""
+    run_id = await bench.start(how="hold", size=3)
+    first = await bench.process("LARGE", arm=arm)
+    await bench.ledger.until("begin", 1)
+    await bench.kill(first)
+    await bench.process("LARGE", arm=arm)
+    await bench.ledger.until("begin", 2)
+    bench.ledger.release()
+    assert await bench.engine.result(run_id, timeout=100) == "yyy"
+
+
 async def test_a_paused_worker_learns_on_waking_that_it_lost_the_step(bench: Bench) -> None:
     run_id = await bench.start("a", how="hold")
     paused = await bench.process()

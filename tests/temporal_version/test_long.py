@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from temporalio.worker import Worker
 
 from temporal_version import messages
-from tests.temporal_version.app import COUNTS, GROWS, PARALLEL
+from temporal_version.registry import register
+from temporal_version.worker import sandbox
+from temporal_version.workflow import AgentRun
+from tests.temporal_version.app import APP, COUNTS, GROWS, LARGE, PARALLEL
 from tests.temporal_version.conftest import Bench
 from two_workers import RunFailed, RunState
 
@@ -30,7 +34,7 @@ async def test_a_hundred_calls_with_a_growing_transcript_stay_far_under_the_limi
 
 async def test_continuing_as_new_keeps_steps_signals_and_cost(knobs_bench: Bench) -> None:
     bench = knobs_bench  # its server suggests it after 60 events
-    run_id = await bench.start(calls=24)
+    run_id = await bench.start(run=bench.run(calls=24).model_copy(update={"priority": 1}))
     handle = bench.engine.client.get_workflow_handle(run_id)
     first = (await handle.describe()).run_id
     for n in range(6):
@@ -39,6 +43,7 @@ async def test_continuing_as_new_keeps_steps_signals_and_cost(knobs_bench: Bench
         assert await bench.engine.result(run_id, timeout=100) == list(range(6))
     described = await handle.describe()
     assert described.run_id != first
+    assert described.raw_info.priority.priority_key == 1
     view = await bench.engine.get(run_id)
     assert (view.state, view.cost, view.tenant) == (RunState.SUCCEEDED, 24 * 7, "default")
     assert view.created_at < described.start_time, "the start of the first run, not of the last"
@@ -79,4 +84,28 @@ async def test_a_step_over_the_limit_of_one_payload_fails_the_run_with_a_reason(
     run_id = await bench.start(calls=4, size=700_000)
     async with bench.worker(GROWS):
         with pytest.raises(RunFailed, match=r"over Temporal's limit ..*PAYLOAD_STORE"):
+            await bench.engine.result(run_id, timeout=60)
+
+
+async def test_a_result_over_the_limit_of_one_payload_fails_the_run_with_a_reason(
+    bench: Bench,
+) -> None:
+    run_id = await bench.start(size=2_500_000)
+    async with bench.worker(LARGE):
+        with pytest.raises(RunFailed, match="return a reference"):
+            await bench.engine.result(run_id, timeout=60)
+
+
+async def test_a_step_that_nobody_takes_fails_at_its_deadline(bench: Bench) -> None:
+    """temporal#11402: start-to-close does not bound a task that is never delivered."""
+    settings, client = bench.settings(step_deadline="2"), bench.engine.client
+    register(APP, settings)
+    run_id = await bench.start("a")
+    async with Worker(
+        client,
+        task_queue=settings.queue("work"),
+        workflows=[AgentRun],
+        workflow_runner=sandbox([APP]),
+    ):
+        with pytest.raises(RunFailed, match="TimeoutError"):
             await bench.engine.result(run_id, timeout=60)

@@ -66,3 +66,16 @@ async def test_an_app_in_one_file_works_and_leaves_no_copies_behind(bench: Bench
     gc.collect()
     copies = [o for o in gc.get_objects() if isinstance(o, type) and o.__name__ == "Measure"]
     assert len(copies) < 6, "each run had a copy; those of ended runs are gone"
+
+
+async def test_one_worker_runs_several_kinds(bench: Bench) -> None:
+    settings, stop = bench.settings(), asyncio.Event()
+    worker = PLUGIN.worker(settings, [APP, single_file.APP], worker_id="both")
+    task = asyncio.create_task(worker.run(stop))
+    first = await bench.start("a")
+    second = Run(run_id=f"{settings.task_queue}-x", kind="single-file", payload={"words": ["ab"]})
+    await bench.engine.start(second)
+    assert await bench.engine.result(first, timeout=60) == ["a"]
+    assert await bench.engine.result(second.run_id, timeout=60) == 2
+    stop.set()
+    await task

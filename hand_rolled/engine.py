@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from hand_rolled import lifecycle, views
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
+from hand_rolled.fast.starts import Starts
 from hand_rolled.journal import as_json, as_text
 from hand_rolled.limits import read_limits, write_limits
 from hand_rolled.migrate import require_migrated
@@ -38,22 +39,18 @@ class HandRolledEngine:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._bell = Bell(database)
+        self._starts = Starts(database) if database.settings.fast else None
 
     async def start(self, run: Run, *, conn: psycopg.AsyncConnection[Any] | None = None) -> RunView:
         """Start a run; with `conn`, as part of the caller's transaction: both happen or neither.
 
         Raises `RunConflict` if the id is taken by other content.
         """
-        values = {
-            "run_id": run.run_id,
-            "kind": run.kind,
-            "tenant": run.tenant,
-            "priority": run.priority,
-            "payload": as_json(run.payload),
-            "budget": run.budget,
-            "digest": digest_of(run),
-        }
+        values = _values(run)
         if conn is None:
+            if self._starts is not None and (started := await self._starts.start(values)):
+                self._bell.ring_for_work()
+                return views.run_view(started)
             await self._fetch(lifecycle.ENQUEUE, **values)
             [row] = await self._fetch(views.GET_RUN, run_id=run.run_id)
             self._bell.ring_for_work()
@@ -65,6 +62,20 @@ class HandRolledEngine:
         if row["digest"] != values["digest"]:
             raise RunConflict(run.run_id)
         return views.run_view(row)
+
+    async def start_many(self, runs: Sequence[Run]) -> None:
+        """Start many runs in few statements. Each is durable on return; safe to repeat.
+
+        Raises `RunConflict` for the first whose id is taken by other content; the rest is started.
+        """
+        values = {run.run_id: _values(run) for run in runs}
+        existed = await Starts(self.database).start_many(list(values.values()))
+        self._bell.ring_for_work()
+        for run_id in existed:
+            if (await self._one(views.GET_RUN, run_id=run_id))["digest"] != values[run_id][
+                "digest"
+            ]:
+                raise RunConflict(run_id)
 
     async def get(self, run_id: str) -> RunView:
         """One run. Raises `RunNotFound`."""
@@ -160,6 +171,18 @@ class HandRolledEngine:
         if not rows:
             raise RunNotFound(run_id)
         return rows[0]
+
+
+def _values(run: Run) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "kind": run.kind,
+        "tenant": run.tenant,
+        "priority": run.priority,
+        "payload": as_json(run.payload),
+        "budget": run.budget,
+        "digest": digest_of(run),
+    }
 
 
 def digest_of(run: Run) -> str:

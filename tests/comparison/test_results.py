@@ -1,0 +1,84 @@
+"""What is done is not done again, and what is on disk decides the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comparison.evidence import Case
+from comparison.ledger import dump
+from comparison.main import check, compare_full
+from two_workers import BadInput
+
+from .planted import Planted
+
+ARMS = ["hand_rolled", "temporal+tuned"]
+
+
+def keep(case: Case, directory: Path) -> None:
+    """Write a case as a campaign would have."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [dump(record) + "\n" for record in case.calls.ledger.records]
+    (directory / "ledger.jsonl").write_text("".join(lines))
+    case.write(directory)
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Path:
+    """A comparison whose scene and arms were all done when it was interrupted."""
+    home = tmp_path / "compare-full" / "1"
+    scene = Planted()
+    scene.records = []
+    for worker in "AB":
+        scene.call("run_123", "0.0", 0, worker, at=1.0, ends=1.1)
+    keep(scene.case(), home / "scene")
+    (home / "scene" / "played").touch()
+    for arm in ARMS:
+        keep(Planted().case(arm), home / "block-01" / arm)
+    return home
+
+
+def ages(directory: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("evidence.json")}
+
+
+def files(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir() if path.is_file()}
+
+
+async def test_a_comparison_goes_on_where_it_was_interrupted(tmp_path: Path, done: Path) -> None:
+    before = ages(done)
+    assert await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1) == 0
+    assert ages(done) == before
+    assert files(done) == {
+        *("experiment.json", "results.json", "summary.md", "summary.csv"),
+        *("junit.xml", "report.html"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("plant", "code"),
+    [
+        (lambda planted: planted.write("run-1", "1.0", 1, "C", at=13.1), 1),
+        (lambda planted: planted.cancellations.clear(), 2),
+        (lambda planted: None, 0),
+    ],
+    ids=["a violation", "a check without evidence", "nothing"],
+)
+async def test_the_exit_code_is_that_of_the_worst_verdict(
+    tmp_path: Path, done: Path, plant: object, code: int
+) -> None:
+    planted = Planted()
+    assert callable(plant)
+    plant(planted)
+    keep(planted.case("hand_rolled"), done / "block-01" / "hand_rolled")
+    assert await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1) == code
+    assert check(done) == code, "and again, from the evidence alone"
+
+
+async def test_a_missing_campaign_is_one_clear_error(tmp_path: Path, done: Path) -> None:
+    await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1)
+    (done / "block-01" / "hand_rolled" / "evidence.json").unlink()
+    with pytest.raises(BadInput, match="not the results of a whole comparison"):
+        check(done)

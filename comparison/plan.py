@@ -23,7 +23,8 @@ FaultKind = Literal[
     "pause",
     "silence",
     "hang",
-    "one way",
+    "mute",
+    "deaf",
     "reset",
     "half close",
     "cut",
@@ -35,7 +36,7 @@ FaultKind = Literal[
     "skew",
 ]
 """`silence`: nothing passes between a worker and its server. Only the ladder plans a `hang`;
-those from `one way` on are brought by `comparison.breakers`."""
+those from `mute` on are brought by `comparison.breakers`."""
 
 
 @dataclass(frozen=True, kw_only=True)

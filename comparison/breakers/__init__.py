@@ -2,7 +2,8 @@
 
 | kind        | what is done                                                     | module    |
 |-------------|------------------------------------------------------------------|-----------|
-| one way     | a worker's network lets through one direction only               | `network` |
+| mute        | nothing that a worker says reaches its server                    | `network` |
+| deaf        | nothing that its server says reaches a worker                    | `network` |
 | reset       | a worker's connections to its server end with a RST              | `network` |
 | half close  | the server is told that the worker will say no more              | `network` |
 | cut         | a step is recorded and committed, and its reply never arrives    | `network` |

@@ -1,4 +1,4 @@
-"""Between one worker and its server: one way only, reset, half close, cut after COMMIT."""
+"""Between one worker and its server: mute, deaf, reset, half close, cut after COMMIT."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from comparison.proxy import Cut, Direction, Proxy
 
 @dataclass
 class OneWay:
-    """Silent in one direction, or in both. Confirmed by bytes that met the silence.
+    """Silent in one direction. Confirmed by bytes that met the silence.
 
-    Silent `to_client` is the nastier one: the server does what it is told, and nobody learns so.
+    A worker that is *mute* (silent to the server) loses its work to another one. A worker that is
+    *deaf* (silent to the client) is the nastier case: the server does what it is told, renews and
+    records, and the worker does not learn so.
     """
 
     proxy: Proxy
     direction: Direction
-    kind: FaultKind = "one way"
+
+    @property
+    def kind(self) -> FaultKind:
+        return "mute" if self.direction == "to_server" else "deaf"
 
     async def strike(self) -> None:
         self.proxy.silence(self.direction)

@@ -6,12 +6,17 @@ on a real machine a wrong wall clock does not touch it either.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+
+from comparison.cluster import Process
+from comparison.plan import FaultKind
 
 LIBRARY = "LIBFAKETIME"
 """The environment variable that says where the library is, if not in a usual place."""
@@ -51,3 +56,25 @@ def skewed(seconds: float, env: Mapping[str, str]) -> dict[str, str]:
     if abs(off - seconds) > abs(seconds) / 2:
         raise Skipped(f"{library} does not work here: the clock was {off:+.0f} s off")
     return found
+
+
+@dataclass
+class Skew:
+    """A victim that was started with `skewed`. Confirmed by its own environment."""
+
+    victim: Process
+    kind: FaultKind = "skew"
+
+    async def strike(self) -> None:
+        """The clock has been wrong since the worker began."""
+
+    async def problem(self) -> str | None:
+        environ = Path(f"/proc/{self.victim.pid}/environ")
+        try:
+            wrong = b"FAKETIME=" in await asyncio.to_thread(environ.read_bytes)
+        except OSError as error:
+            return f"the environment of {self.victim.name} cannot be read: {error}"
+        return None if wrong else f"{self.victim.name} has the right time"
+
+    async def heal(self) -> None:
+        """Nothing to undo while the worker lives."""

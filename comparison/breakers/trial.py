@@ -48,7 +48,8 @@ CONVERGENCE = 60.0
 
 Lasts = Literal["a moment", "until takeover", "until the end"]
 LASTS: Mapping[str, Lasts] = {
-    "one way": "until takeover",
+    "mute": "until takeover",
+    "deaf": "until takeover",
     "idle pause": "until the end",
     "skew": "until the end",
 }
@@ -233,7 +234,7 @@ async def break_once(
         )
 
 
-TAKEN_AWAY = frozenset({"one way"})
+TAKEN_AWAY = frozenset({"mute"})
 """The kinds that cost their victim its work. After the others it may well keep it."""
 
 

@@ -126,7 +126,7 @@ def _event(m: Moment, steps: dict[Any, Any]) -> str:
         f"step {steps[scheduled]}" if scheduled in steps else "",
         f"attempt {m.data['attempt']}" if "attempt" in m.data and "Started" in name else "",
         f"by {m.data['identity']}" if len(str(m.data.get("identity", ""))) == 1 else "",
-        str(m.data.get("failure") or m.data.get("last_failure") or ""),
+        _why(m.data.get("failure") or m.data.get("last_failure")),
     ]
     return " ".join([name, *(d for d in details if d)])
 
@@ -141,5 +141,10 @@ def _seen_already(m: Moment, shown: dict[str, Any]) -> bool:
 
 def _pending(m: Moment) -> str:
     by = f" on {m.data['worker']}" if m.data.get("worker") else ""
-    why = f" after {m.data['last_failure']}" if m.data.get("last_failure") else ""
-    return f"pending {m.what}: {str(m.data['state']).lower()}, attempt {m.data['attempt']}{by}{why}"
+    why = _why(m.data.get("last_failure"))
+    state = f"{str(m.data['state']).lower()}, attempt {m.data['attempt']}{by} {why}"
+    return f"pending {m.what}: {state}".rstrip()
+
+
+def _why(failure: object) -> str:
+    return f"after: {failure}" if failure else ""

@@ -34,7 +34,8 @@ Two workers picked up the same investigation. Who resumes it?
   1. compare     break real workers on both engines and see what each answer cost
                    two-workers compare            (or: make compare)
   2. study       what claim, lease, heartbeat, fence and the rest are, on either engine
-                   two-workers explain claim
+                   two-workers mapping            (or: make mapping)
+                   two-workers quiz
   3. chaos       kill tests against real processes
                    make chaos
   4. swap        run an agent on either engine by one setting

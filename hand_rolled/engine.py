@@ -47,18 +47,18 @@ class HandRolledEngine:
         Raises `RunConflict` if the id is taken by other content.
         """
         values = _values(run)
-        if conn is None:
-            if self._starts is not None and (started := await self._starts.start(values)):
-                self._bell.ring_for_work()
-                return views.run_view(started)
-            await self._fetch(lifecycle.ENQUEUE, **values)
-            [row] = await self._fetch(views.GET_RUN, run_id=run.run_id)
-            self._bell.ring_for_work()
-        else:
+        if conn is not None:
             async with conn.cursor(row_factory=dict_row) as cursor:
                 await cursor.execute(lifecycle.ENQUEUE, values)
                 await cursor.execute(views.GET_RUN, {"run_id": run.run_id})
                 [row] = await cursor.fetchall()
+        elif self._starts is not None:
+            row = await self._starts.start(values)
+            self._bell.ring_for_work()
+        else:
+            await self._fetch(lifecycle.ENQUEUE, **values)
+            [row] = await self._fetch(views.GET_RUN, run_id=run.run_id)
+            self._bell.ring_for_work()
         if row["digest"] != values["digest"]:
             raise RunConflict(run.run_id)
         return views.run_view(row)

@@ -33,7 +33,7 @@ async def until_done(
     """
     working = asyncio.ensure_future(worker)
     given_up = threading.Event()
-    # In a thread with a connection of its own: the worker's busy loop must not delay the stop watch.
+    # In a thread with a connection of its own: a busy loop must not delay the stop watch.
     looking = asyncio.ensure_future(asyncio.to_thread(_look, url, is_done, given_up))
     try:
         await asyncio.wait([working, looking], return_when=asyncio.FIRST_COMPLETED)
@@ -70,9 +70,11 @@ async def connected(url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         yield conn
 
 
-async def by_clients(clients: int, count: int, one: Callable[[int], Awaitable[Any]]) -> Timing:
-    """`count` calls of `one`, by so many concurrent clients; each waits for its own reply."""
-    numbers = iter(range(count))
+async def by_clients(
+    clients: int, calls: int, one: Callable[[int], Awaitable[Any]], *, each: int = 1
+) -> Timing:
+    """`calls` of `one`, `each` units per call, by so many clients that wait for their replies."""
+    numbers = iter(range(calls))
 
     async def client() -> None:
         for number in numbers:
@@ -82,7 +84,7 @@ async def by_clients(clients: int, count: int, one: Callable[[int], Awaitable[An
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):
             group.create_task(client())
-    return Timing(count, time.perf_counter() - began)
+    return Timing(calls * each, time.perf_counter() - began)
 
 
 async def in_bulk(size: int, count: int, many: Callable[[range], Awaitable[Any]]) -> Timing:

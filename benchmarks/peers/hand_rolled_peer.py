@@ -11,10 +11,11 @@ from benchmarks.peers import Peer
 from benchmarks.peers.clock import by_clients, connected, until_done
 from benchmarks.timing import Timing
 from benchmarks.workload import APP, START
-from two_workers import Engine, Run, engine_plugin
+from hand_rolled.engine import HandRolledEngine
+from hand_rolled.plugin import PLUGIN
+from two_workers import Run
 from two_workers.engines import new_worker_id
 
-PLUGIN = engine_plugin("hand_rolled")
 SETTINGS = {"HAND_ROLLED_CONCURRENCY": "100", "HAND_ROLLED_POOL_SIZE": "8"}
 ALL_DONE = """
 SELECT NOT EXISTS (SELECT FROM runs WHERE status = 'pending')
@@ -25,7 +26,7 @@ STEPS = 10
 
 
 @asynccontextmanager
-async def prepared(url: str, env: Mapping[str, str]) -> AsyncIterator[tuple[Any, Engine]]:
+async def prepared(url: str, env: Mapping[str, str]) -> AsyncIterator[tuple[Any, HandRolledEngine]]:
     """Settings and a client, over a migrated database."""
     settings = PLUGIN.settings({**env, "DATABASE_URL": url})
     await PLUGIN.prepare(settings)

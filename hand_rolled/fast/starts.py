@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
-from hand_rolled.database import Database, Row, persistently
+from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
 from hand_rolled.journal import as_json
 
 MAX_ROWS = 500
 BULK_ROWS = 250
 """While the database inserts so many, the client prepares the next."""
 
-# (nothing) → pending, many at once. Runs that exist are left as they are, and are not returned.
+# (nothing) → pending, many at once. Runs that exist are left as they are; their ids are returned.
 # Tenants and runs are inserted in one order, so two clients that start the same runs in the same
 # moment wait for each other instead of deadlocking.
 ENQUEUE_MANY = """
@@ -32,16 +32,12 @@ WITH asked AS MATERIALIZED (
     INSERT INTO runs (run_id, kind, tenant, priority, payload, budget, digest)
     SELECT run_id, kind, tenant, priority, payload::json, budget, digest FROM asked
     ON CONFLICT (run_id) DO NOTHING
-    RETURNING *
+    RETURNING run_id
 )
+SELECT run_id FROM asked EXCEPT SELECT run_id FROM started
 """
 
-SHOW_NEW = ENQUEUE_MANY + "SELECT * FROM started"
-
-SHOW_OLD = (
-    ENQUEUE_MANY
-    + "SELECT run_id FROM asked WHERE NOT EXISTS (SELECT FROM started s WHERE s.run_id = asked.run_id)"
-)
+SHOW = "SELECT * FROM runs_seen WHERE run_id = ANY (%(run_ids)s)"
 
 Values = dict[str, Any]
 """The columns of a run to be started; `payload` is JSON text."""
@@ -52,18 +48,18 @@ class Starts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: dict[str, tuple[Values, asyncio.Future[Row | None]]] = {}
+        self._waiting: dict[str, tuple[Values, asyncio.Future[Row]]] = {}
         self._sending: asyncio.Task[None] | None = None
 
-    async def start(self, values: Values) -> Row | None:
-        """The new run's row, or None if there was such a run already."""
-        if values["run_id"] in self._waiting:
-            return None  # whoever asks twice at once is told what the first one made
-        future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
-        self._waiting[values["run_id"]] = (values, future)
-        if self._sending is None or self._sending.done():
-            self._sending = asyncio.create_task(self._send_all())
-        return await asyncio.shield(future)
+    async def start(self, values: Values) -> Row:
+        """The run's row as `runs_seen` shows it, whether it is new or was there already."""
+        run_id = values["run_id"]
+        if run_id not in self._waiting:
+            future: asyncio.Future[Row] = asyncio.get_running_loop().create_future()
+            self._waiting[run_id] = (values, future)
+            if self._sending is None or self._sending.done():
+                self._sending = asyncio.create_task(self._send_all())
+        return await asyncio.shield(self._waiting[run_id][1])
 
     async def start_many(self, runs: Sequence[Values]) -> list[str]:
         """Start them all. Returns the ids of those that existed, which are left as they are."""
@@ -72,7 +68,7 @@ class Starts:
         for first in range(0, len(runs), BULK_ROWS):
             text = as_json(_in_order(runs[first : first + BULK_ROWS]))
             existed += await sending if sending is not None else []
-            sending = asyncio.create_task(self._send(SHOW_OLD, text))
+            sending = asyncio.create_task(self._send(text))
             await asyncio.sleep(0)  # let it go out before the next group is prepared
         existed += await sending if sending is not None else []
         return [row["run_id"] for row in existed]
@@ -80,21 +76,25 @@ class Starts:
     async def _send_all(self) -> None:
         while self._waiting:
             names = list(self._waiting)[:MAX_ROWS]
-            group = [self._waiting.pop(name) for name in names]
-            text = as_json(_in_order([values for values, _ in group]))
+            group = {name: self._waiting.pop(name) for name in names}
             try:
-                rows = await self._send(SHOW_NEW, text)
+                await self._send(as_json(_in_order([values for values, _ in group.values()])))
+                for row in await self._fetch(SHOW, run_ids=names):
+                    group[row["run_id"]][1].set_result(row)
             except Exception as error:  # whatever it is, each caller must hear of it
-                for _, future in group:
-                    future.set_exception(error)
-                continue
-            found = {row["run_id"]: row for row in rows}
-            for values, future in group:
-                future.set_result(found.get(values["run_id"]))
+                for _, future in group.values():
+                    if not future.done():
+                        future.set_exception(error)
 
-    async def _send(self, statement: LiteralString, runs: str) -> list[Row]:
+    async def _send(self, runs: str) -> list[Row]:
+        return await self._fetch(ENQUEUE_MANY, runs=runs)
+
+    async def _fetch(self, statement: LiteralString, **values: Any) -> list[Row]:
         """Safe to repeat: what was started by a commit whose answer was lost exists now."""
-        return await persistently(lambda: self._database.fetch(statement, runs=runs))
+        try:
+            return await persistently(lambda: self._database.fetch(statement, **values))
+        except TRANSIENT as error:
+            raise unavailable(error) from error
 
 
 def _in_order(runs: Sequence[Values]) -> list[Any]:

@@ -28,6 +28,7 @@ class Permits:
         self._held: dict[str, Permit] = {}
         self._wanted: dict[str, Permit] = {}
         self._returning: set[asyncio.Task[bool]] = set()
+        self._joining = False
 
     @asynccontextmanager
     async def active(self) -> AsyncIterator[None]:
@@ -53,19 +54,21 @@ class Permits:
             yield
 
     async def settled(self) -> None:
-        """Wait until the gate has all that was given back.
+        """Wait until the gate has all that this run had to tell it.
 
         Before a run ends or continues as new: the server drops what a closed run still had to send.
         """
+        await workflow.wait_condition(lambda: not self._joining)
         await asyncio.gather(*self._returning)
 
     async def join(self, gate: str) -> None:
         """Limits came into force, or their gate is a new one that knows nobody yet."""
-        self._gate = gate
+        self._gate, self._joining = gate, True
         held = [permit.model_copy(update={"held": True}) for permit in self._held.values()]
         for permit in (*held, *self._wanted.values()):
             await self._send("acquire", permit)
         await self._send("joined", workflow.info().workflow_id)
+        self._joining = False
 
     @asynccontextmanager
     async def _given_back(self, permit: Permit) -> AsyncIterator[None]:

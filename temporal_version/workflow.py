@@ -101,7 +101,7 @@ class AgentRun:
         """The gate granted a permit."""
         self.progress.permits.granted.add(permit_id)
 
-    @workflow.signal(name="limits_now")
+    @workflow.signal(name="limits_now", unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON)
     async def limits_now(self, gate: str) -> None:
         """Limits came into force while the run was active."""
         await self.progress.permits.join(gate)

@@ -14,6 +14,7 @@ from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord, Ownership, Write
 from comparison.faults import takeovers
 from comparison.ledger import Call
+from comparison.story.worker import NO_FENCE
 from comparison.verdicts import Check, Findings
 
 ALLOWANCE = 10.0
@@ -70,14 +71,17 @@ def inv_fence(case: Case) -> Findings:
 
 
 def inv_resume(case: Case) -> Findings:
-    """A recorded step is never executed again by whoever owns the run then."""
+    """A recorded step is never executed again by whoever owns the run then.
+
+    An engine without a fence cannot say that a caller was not the owner: each of its calls counts.
+    """
     found = Findings()
     for write in case.evidence.writes:
         again = [
             call
             for call in case.calls.by_key.get(write.key, [])
             if call.executed
-            and call.who.fence >= write.fence
+            and (call.who.fence >= write.fence or call.who.fence == NO_FENCE)
             and call.begin.t_ns > write.t_ns + CLOCKS_NS
         ]
         problem = f"{write.key} was recorded, and called again by {write.worker}"

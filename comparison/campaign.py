@@ -1,6 +1,6 @@
 """One arm, from its server's start to its last run's end.
 
-    cancel two runs before any worker lives → start the workers → the fault-free twin →
+    cancel a few runs before any worker lives → start the workers → the fault-free twin →
     faults and cancellations under a steady load → heal → every run ends → collect the evidence
 
 The load is closed: as one investigation ends the next is started, so that there is always work in
@@ -14,6 +14,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,7 +62,8 @@ class Campaign:
             await self._break_things()
         finally:
             feeder.cancel()
-            await asyncio.gather(feeder, return_exceptions=True)
+        with suppress(asyncio.CancelledError):
+            await feeder  # raises what went wrong, if it had ended by itself
         await self._finish_investigations()
         await self._heal()
         await self._converge()
@@ -98,11 +100,7 @@ class Campaign:
             await self._investigate(number)
 
     async def _break_things(self) -> None:
-        injector = Injector(
-            world=self.world,
-            workers=self.workers,
-            renewal_gap=self.arm.gap,
-        )
+        injector = Injector(self.world, self.workers, renewal_gap=self.arm.gap)
         chance = stream(self.plan.seed, "cancelled runs")
         places = _spread(self.plan.running_cancellations, len(self.plan.faults), chance)
         for fault in self.plan.faults:
@@ -111,7 +109,7 @@ class Campaign:
             self.faults.append(await self._fault(injector, fault))
 
     async def _fault(self, injector: Injector, planned: PlannedFault) -> FaultRecord:
-        """One fault and everything that belongs to it, until the cluster is whole again."""
+        """One fault, until the cluster is whole again."""
         fault = await injector.inject(planned)
         if not fault.landed:
             self.say(f"fault {fault.number}: {fault.kind} did not land: {fault.problem}")
@@ -122,6 +120,15 @@ class Campaign:
             f"{len(fault.in_flight)} call(s) of {len(fault.owned)} run(s)"
         )
         refilled = asyncio.create_task(self.workers.fill())
+        try:
+            fault = await self._aftermath(injector, fault)
+            await refilled
+        finally:
+            refilled.cancel()
+        return fault
+
+    async def _aftermath(self, injector: Injector, fault: FaultRecord) -> FaultRecord:
+        """Wait for what the fault was to show, and let a victim that was spared go on."""
         assert fault.held_key is not None  # it landed
         held = fault.held_key.rpartition("/")[0]
         if fault.kind == "kill+cancel":
@@ -132,10 +139,7 @@ class Campaign:
             await injector.until_taken_over(fault, [held], timeout=expected + PATIENCE)
         orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
         await injector.until_taken_over(fault, orphans, timeout=expected + MARGIN)
-        if fault.spares_its_victim:
-            fault = self._relent(fault)
-        await refilled
-        return fault
+        return self._relent(fault) if fault.spares_its_victim else fault
 
     def _relent(self, fault: FaultRecord) -> FaultRecord:
         """Let a victim go on that was spared; what it had on its way goes with it."""

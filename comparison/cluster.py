@@ -99,6 +99,7 @@ class Cluster:
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
         self._processes: list[Process] = []
+        self._closed = False
 
     @classmethod
     @asynccontextmanager
@@ -110,6 +111,7 @@ class Cluster:
             yield cluster
             await cluster.stop(cluster.running)
         finally:
+            cluster._closed = True
             cluster._sweep()
             atexit.unregister(cluster._sweep)
             await cluster._forget()
@@ -144,6 +146,8 @@ class Cluster:
             pidfd=os.pidfd_open(child.pid) if sys.platform == "linux" else None,
         )
         self._processes.append(process)
+        if self._closed:  # it was being started while everything else was being ended
+            process.sweep()
         process.pump = asyncio.create_task(_pump(process, re.compile(ready)))
         try:
             async with asyncio.timeout(READY):

@@ -42,6 +42,7 @@ class Runs:
         self._watchers: dict[str, asyncio.Task[None]] = {}
         self._ended: dict[str, _Ended] = {}
         self._change = asyncio.Event()
+        self._failure: Exception | None = None
         self._cancelled: set[str] = set()
         self.starts: list[Start] = []
 
@@ -98,7 +99,7 @@ class Runs:
     async def until_open_below(self, limit: int) -> None:
         """Wait until fewer than `limit` runs are open."""
         while len(self.open_runs) >= limit:
-            await self._change.wait()
+            await self._until_change()
 
     async def until_ended(self, runs: Iterable[str], *, timeout: float) -> bool:
         """Wait until all of `runs` have ended; False after `timeout` seconds."""
@@ -106,7 +107,7 @@ class Runs:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while wanted - self._ended.keys():
-                    await self._change.wait()
+                    await self._until_change()
         return wanted <= self._ended.keys()
 
     async def until_all_ended(self, *, timeout: float) -> bool:
@@ -153,11 +154,21 @@ class Runs:
         )
 
     async def _watch(self, run: str) -> None:
-        result = await self._result(run, timeout=_LONG)
-        t_ns = time.monotonic_ns()
-        self._ended[run] = _Ended(t_ns, await self._engine.get(run), result)
+        try:
+            result = await self._result(run, timeout=_LONG)
+            t_ns = time.monotonic_ns()
+            self._ended[run] = _Ended(t_ns, await self._engine.get(run), result)
+        except Exception as error:
+            self._failure = error
         change, self._change = self._change, asyncio.Event()
         change.set()
+
+    async def _until_change(self) -> None:
+        """Wait until a run has ended. Raises what kept a watcher from watching."""
+        change = self._change
+        if self._failure is not None:
+            raise self._failure
+        await change.wait()
 
     async def _result(self, run: str, *, timeout: float) -> JsonValue:
         """The result of a run; None when it failed or was cancelled."""

@@ -103,8 +103,9 @@ class Effects:
 
     async def slept(self, place: Place, step: Step[Any]) -> Succeeded:
         """Record that a sleep is over."""
-        await self._record(place, step, Succeeded(value=None), attempt=1)
-        return Succeeded(value=None)
+        nothing = Succeeded(value=None)
+        await self._record(place, step, _entry(step, nothing, dump_outcome(step, nothing), 1))
+        return nothing
 
     async def _attempt(
         self, place: Place, step: Step[Any], effect: Effect, known: OpenStep
@@ -156,6 +157,8 @@ class Effects:
         self.journal.lease.check()
 
     def _beat(self, place: Place, detail: JsonValue) -> None:
+        if detail is not None:
+            as_json(detail)  # what cannot be stored fails the effect that says it, here and now
         last = self.beats.get(place, Beat())
         self.beats[place] = Beat(last.detail if detail is None else detail, last.news + 1)
 
@@ -173,7 +176,8 @@ class Effects:
             outcome = load_outcome(step, recorded)
         except ValueError as error:  # not the declared type, or not JSON: once more cannot help
             return await self._give_up(place, step, attempt, error, cost)
-        await self._record(place, step, outcome, attempt=attempt, cost=cost, statements=statements)
+        entry = _entry(step, outcome, recorded, attempt, cost, statements)
+        await self._record(place, step, entry)
         return outcome
 
     async def _fail(
@@ -204,29 +208,31 @@ class Effects:
         self, place: Place, step: Step[Any], attempts: int, error: BaseException, cost: int = 0
     ) -> Failed:
         outcome = Failed(error=type(error).__name__, message=message_of(error), attempts=attempts)
-        await self._record(place, step, outcome, attempt=attempts, cost=cost)
+        entry = _entry(step, outcome, dump_outcome(step, outcome), attempts, cost)
+        await self._record(place, step, entry)
         return outcome
 
-    async def _record(
-        self,
-        place: Place,
-        step: Step[Any],
-        outcome: Succeeded | Failed,
-        *,
-        attempt: int,
-        cost: int = 0,
-        statements: Statements = (),
-    ) -> None:
-        entry = Entry(
-            kind=step.kind,
-            fingerprint=fingerprint(step),
-            outcome=dump_outcome(step, outcome),
-            succeeded=isinstance(outcome, Succeeded),
-            attempt=attempt,
-            cost=cost,
-            statements=statements,
-        )
+    async def _record(self, place: Place, step: Step[Any], entry: Entry) -> None:
         await self.journal.record(place, entry)
+
+
+def _entry(
+    step: Step[Any],
+    outcome: Succeeded | Failed,
+    recorded: JsonValue,
+    attempt: int,
+    cost: int = 0,
+    statements: Statements = (),
+) -> Entry:
+    return Entry(
+        kind=step.kind,
+        fingerprint=fingerprint(step),
+        outcome=recorded,
+        succeeded=isinstance(outcome, Succeeded),
+        attempt=attempt,
+        cost=cost,
+        statements=statements,
+    )
 
 
 def message_of(error: BaseException) -> str:

@@ -55,11 +55,11 @@ WITH asked AS MATERIALIZED (
                          cost, lease_generation, worker)
     SELECT entry.run_id, entry.batch, entry.position, entry.kind, entry.fingerprint,
            entry.outcome::json, entry.succeeded, entry.attempt, entry.cost, held.lease_generation,
-           %(process)s
+              %(process)s
     FROM json_to_recordset(%(entries)s::json)
-        AS entry (run_id text, batch int, position int, kind text, fingerprint text, outcome text,
-                  succeeded bool, attempt int, cost bigint)
-    JOIN held ON held.run_id = entry.run_id
+        AS entry (run_id text, generation bigint, batch int, position int, kind text,
+                  fingerprint text, outcome text, succeeded bool, attempt int, cost bigint)
+    JOIN held ON held.run_id = entry.run_id AND held.lease_generation = entry.generation
     ON CONFLICT (run_id, batch, position) DO NOTHING
     RETURNING run_id, batch, position, cost
 ), progress AS MATERIALIZED (
@@ -111,7 +111,7 @@ WITH asked AS MATERIALIZED (
     UPDATE active_total SET active = active - (SELECT sum(runs) FROM counted)
     WHERE EXISTS (SELECT FROM counted)
 )
-SELECT run_id, status, records FROM written
+SELECT run_id, lease_generation, status, records FROM written
 """
 
 
@@ -155,7 +155,7 @@ class GroupCommit:
         self._database = database
         self._ended = ended
         self._fixed = {"worker": owner, "process": process}
-        self._waiting: dict[str, Write] = {}
+        self._waiting: dict[Lease, Write] = {}
         self._news = asyncio.Event()
 
     def add(
@@ -169,10 +169,10 @@ class GroupCommit:
 
         A record comes with its outcome as JSON text.
         """
-        write = self._waiting.get(lease.run_id)
+        write = self._waiting.get(lease)
         if write is None:
             write = Write(lease, asyncio.get_running_loop().create_future())
-            self._waiting[lease.run_id] = write
+            self._waiting[lease] = write
             self._news.set()
         if record is not None:
             write.entries.append(record)
@@ -183,22 +183,24 @@ class GroupCommit:
         """Flush until cancelled."""
         while True:
             await self._news.wait()
-            group = self._take()
-            await self._flush(group)
+            await self.flush()
 
-    def _take(self) -> list[Write]:
+    async def flush(self) -> None:
+        """Write what waits, or as much of it as one statement should carry."""
+        self._news.clear()
         group: list[Write] = []
         rows = size = 0
-        for run_id in list(self._waiting):
-            write = self._waiting[run_id]
+        for lease in list(self._waiting):
+            write = self._waiting[lease]
             if group and (rows >= MAX_ROWS or size + write.bytes > MAX_BYTES):
-                return group
-            group.append(self._waiting.pop(run_id))
+                self._news.set()
+                break
+            group.append(self._waiting.pop(lease))
             rows, size = rows + 1 + len(write.entries), size + write.bytes
-        self._news.clear()
-        return group
+        if group:
+            await self._write(group)
 
-    async def _flush(self, group: Sequence[Write]) -> None:
+    async def _write(self, group: Sequence[Write]) -> None:
         """Write a group, however often it takes, and tell each run what became of its write."""
         try:
             rows = await persistently(
@@ -210,8 +212,8 @@ class GroupCommit:
                 _tell(group[0], error)
                 return
             middle = len(group) // 2
-            await self._flush(group[:middle])
-            await self._flush(group[middle:])
+            await self._write(group[:middle])
+            await self._write(group[middle:])
         except TRANSIENT as error:
             for write in group:
                 _tell(write, LeaseLost(write.lease, f"no answer from the database: {error}"))
@@ -219,17 +221,17 @@ class GroupCommit:
             for write in group:
                 _tell(write, error)
         else:
-            found = {row["run_id"]: row for row in rows}
+            found = {(row["run_id"], row["lease_generation"]): row for row in rows}
             for write in group:
-                row = found.get(write.lease.run_id)
+                row = found.get((write.lease.run_id, write.lease.generation))
                 if row is not None and write.end is not None:
                     self._ended(write.lease)
                 write.done.set_result(row)
 
 
 def _tell(write: Write, error: Exception) -> None:
-    if not write.done.done():
-        write.done.set_exception(error)
+    write.done.set_exception(error)
+    write.done.exception()  # looked at: a run that was interrupted no longer asks
 
 
 def _columns(group: Sequence[Write]) -> dict[str, str]:
@@ -245,6 +247,7 @@ def _columns(group: Sequence[Write]) -> dict[str, str]:
             entries.append(
                 {
                     "run_id": lease.run_id,
+                    "generation": lease.generation,
                     "batch": place.batch,
                     "position": place.position,
                     "kind": entry.kind,

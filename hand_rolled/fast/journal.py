@@ -25,13 +25,12 @@ from hand_rolled.journal import (
     OpenStep,
     Place,
     Recorded,
-    WithSQL,
     as_json,
 )
 from hand_rolled.lease import LeaseLost
 from hand_rolled.lifecycle import FINISH
-from two_workers.apps import Effect, is_wait
-from two_workers.steps import Failed, Step, Succeeded, dump_outcome, fingerprint, load_outcome
+from two_workers.apps import is_wait
+from two_workers.steps import Failed, Step, Succeeded
 
 
 @dataclass
@@ -106,32 +105,17 @@ class FastJournal(Journal):
 
 @dataclass
 class FastEffects(Effects):
-    """Carries steps out as ever; only how a plain success is recorded differs."""
+    """Carries steps out as ever; only how their outcomes are recorded differs."""
 
     journal: FastJournal
 
-    async def _succeed(
-        self, place: Place, step: Step[Any], effect: Effect, attempt: int, result: Any
-    ) -> Succeeded | Failed:
-        if isinstance(result, WithSQL) or effect.pool is not None or effect.worst_case is not None:
-            return await super()._succeed(place, step, effect, attempt, result)
-        cost = effect.cost(result) if effect.cost is not None else 0
-        try:
-            recorded = dump_outcome(step, Succeeded(value=result))
-            outcome = load_outcome(step, recorded)
-            text = as_json(recorded)
-        except ValueError as error:  # not the declared type, or not JSON: once more cannot help
-            return await self._give_up(place, step, attempt, error, cost)
-        entry = Entry(
-            kind=step.kind,
-            fingerprint=fingerprint(step),
-            outcome=recorded,
-            succeeded=True,
-            attempt=attempt,
-            cost=cost,
-        )
-        self.journal.record_soon(place, entry, text)
-        return outcome
+    async def _record(self, place: Place, step: Step[Any], entry: Entry) -> None:
+        effect = self.app.effects.get(type(step))
+        limited = effect is None or effect.pool is not None or effect.worst_case is not None
+        if limited or entry.statements:
+            await self.journal.record(place, entry)
+        else:
+            self.journal.record_soon(place, entry, as_json(entry.outcome))
 
 
 @dataclass

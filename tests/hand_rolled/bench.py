@@ -76,7 +76,7 @@ class Hand:
 
     def held(self, claimed: Claimed) -> Held:
         lease = Lease(claimed.run_id, claimed.generation, self.owner, clock() + 60)
-        return Held(claimed, lease, Journal(self.store.database, lease, self.owner))
+        return Held(claimed, lease, self.store.journal(lease, self.owner))
 
     async def heartbeat(self, *held: Held) -> list[Row]:
         return await self.store.database.fetch(
@@ -123,6 +123,9 @@ class Store:
         self.engine = HandRolledEngine(self.database)
         self._looking = asyncio.Lock()
         self._eye: psycopg.AsyncConnection[Row] | None = None
+
+    def journal(self, lease: Lease, process: str) -> Journal:
+        return Journal(self.database, lease, process)
 
     async def enqueue(self, run_id: str | None = None, **more: Any) -> str:
         content = {"kind": KIND, "payload": {}} | more

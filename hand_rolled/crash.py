@@ -143,7 +143,7 @@ class CrashWatch:
             async with await open_connection(self.settings, application="crash watch") as eyes:
                 while not cut.is_set():
                     await self._observe(eyes, own_backend)
-                    await _wait(cut, self.settings.crash_poll)
+                    await _wait(cut, self._pause())
         except UNREACHABLE as error:
             log.info("%s: cannot see the locks: %s", self.worker, error)
             await _wait(cut, self.settings.crash_poll)
@@ -180,6 +180,14 @@ class CrashWatch:
         for number in list(self._freed):
             if number in holders or number not in self._held:
                 del self._freed[number]
+
+    def _pause(self) -> float:
+        """Until the next look: a poll, or the end of the first grace that runs out before."""
+        now, grace = clock(), self.settings.crash_grace
+        left = [freed + grace - now for freed in self._freed.values()]
+        return (
+            max(0.001, min(self.settings.crash_poll, *left)) if left else self.settings.crash_poll
+        )
 
     async def _declare_dead(self, eyes: Connection, number: int) -> None:
         declared = _rows(eyes, DECLARE_DEAD, {"number": number})

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
@@ -167,19 +168,25 @@ async def bounded(seconds: float, work: Coroutine[Any, Any, T]) -> T:
             running.exception()  # looked at, in case nobody else did
 
 
+PATIENCE = 15.0
+
+
 async def persistently(
-    attempt: Callable[[], Awaitable[T]], *, until: Callable[[], float] = lambda: 30.0
+    attempt: Callable[[], Awaitable[T]], *, until: Callable[[], float] | None = None
 ) -> T:
-    """Repeat `attempt` over transient errors, with back-off, while `until()` seconds remain.
+    """Repeat `attempt` over transient errors, with back-off, while `until()` seconds remain
+    (15 if not given).
 
     Only for statements that are safe to repeat after a commit whose answer was lost.
     """
+    ends = time.monotonic() + PATIENCE
+    remaining = until or (lambda: ends - time.monotonic())
     delay = 0.02
     while True:
         try:
             return await attempt()
         except TRANSIENT:
-            if until() <= delay:
+            if remaining() <= delay:
                 raise
         await asyncio.sleep(delay * random.uniform(0.5, 1.5))
         delay = min(1.0, delay * 2)

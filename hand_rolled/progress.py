@@ -11,6 +11,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
+
 from hand_rolled.database import TRANSIENT, Database
 from hand_rolled.effects import Beat, Effects
 from hand_rolled.journal import Place, as_json
@@ -65,7 +67,7 @@ class Progress:
             return
         try:
             await self._database.fetch(PROGRESS, **_columns(self._owner, news))
-        except TRANSIENT as error:
+        except (psycopg.Error, *TRANSIENT) as error:
             log.warning("%s: progress not stamped: %s", self._owner, error)
         else:
             self._told = told

@@ -179,13 +179,13 @@ class Shift:
             return
 
     async def _take_work(self) -> None:
-        await self._reclaims.promote()
         if self._uncertain:
             asked = clock()
             for claimed in await self._reclaims.redeliver(list(self._running)):
                 self._begin(claimed, asked)
             self._uncertain = False
         await self._take_orphans()
+        await self._reclaims.promote()
         await sweep(self._database)
         if self._running and await self._claims.must_make_room(list(self._apps)):
             return
@@ -297,7 +297,10 @@ class Shift:
     async def _end(self, ending: Ending, outcome: Finished | Parked | HandedOver) -> bool:
         match outcome:
             case Finished(result=result):
-                await ending.finish(result=result)
+                try:
+                    await ending.finish(result=result)
+                except ValueError as error:  # NaN, say
+                    await ending.finish(failure=f"its result is not JSON: {error}")
                 return True
             case Parked(wait=wait, signals_seen=seen):
                 target = "scheduled" if seen is None else "waiting"

@@ -6,10 +6,10 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-from hand_rolled.database import Database, persistently
+from hand_rolled.database import TRANSIENT, Database, persistently
 from hand_rolled.fast.shift import FastShift
 from hand_rolled.migrate import require_migrated
 from hand_rolled.settings import Settings
@@ -69,7 +69,8 @@ class HandRolledWorker:
         )
         await shift.work(stop)
         if stop.is_set():
-            await persistently(lambda: database.fetch(DEREGISTER, owner=owner))
+            with suppress(*TRANSIENT):  # a worker that cannot say goodbye is found silent
+                await database.fetch(DEREGISTER, owner=owner)
 
     async def _register(self, database: Database, owner: str) -> int:
         row = await database.fetch_one(

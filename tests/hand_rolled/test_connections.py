@@ -267,6 +267,19 @@ async def test_nobody_at_the_address_is_one_clear_line() -> None:
         await worker.run(asyncio.Event())
 
 
+async def test_a_client_whose_database_went_away_says_so_and_does_not_hang(
+    url: str, server: EmbeddedPostgres, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hand_rolled.database.PATIENCE", 2.0)
+    settings = Settings(database_url=through(url, server, proxy), query_timeout=0.5)
+    async with PLUGIN.connect(settings) as engine:
+        proxy.silence()
+        async with asyncio.timeout(30):
+            with pytest.raises(EngineUnavailable, match="cannot be used"):
+                await engine.get("x")
+        proxy.heal()
+
+
 async def test_a_database_that_was_not_migrated_says_what_to_do(server: EmbeddedPostgres) -> None:
     with psycopg.connect(server.url(), autocommit=True) as admin:
         admin.execute("CREATE DATABASE bare")

@@ -261,6 +261,27 @@ async def test_a_result_of_the_wrong_type_fails_its_step_and_nothing_else(
         assert await store.engine.result(run_id, timeout=60) == "failed after 1"
 
 
+async def test_a_final_result_that_is_not_json_fails_its_run(store: Store) -> None:
+    async def agent(question: Question) -> float:
+        return float("nan")
+
+    run_id = await store.enqueue()
+    async with working(store, app(agent, answer)):
+        with pytest.raises(RunFailed, match="its result is not JSON"):
+            await store.engine.result(run_id, timeout=60)
+
+
+async def test_a_beat_that_is_not_json_fails_the_step_that_says_it(store: Store) -> None:
+    async def beats_badly(step: Ask, call: Call) -> str:
+        call.beat(float("inf"))
+        return step.text
+
+    run_id = await store.enqueue()
+    async with working(store, app(ask_twice, beats_badly)):
+        with pytest.raises(RunFailed, match="not JSON compliant"):
+            await store.engine.result(run_id, timeout=60)
+
+
 # Retries and waits
 
 

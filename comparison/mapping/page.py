@@ -8,9 +8,10 @@ from pathlib import Path
 from string import Template
 
 from comparison.mapping.concept import Concept, Theme, concepts, themes
+from comparison.mapping.diagrams import STATES, WHOLE
 from comparison.mapping.recording import Recording, Side, stored
 from comparison.mapping.references import resolve
-from comparison.mapping.screen import NAMES, plain, provenance
+from comparison.mapping.screen import NAMES, plain, provenance, rung_line
 from comparison.mapping.timeline import lines
 
 _TEMPLATE = Path(__file__).with_name("page.html")
@@ -29,6 +30,8 @@ def page() -> str:
     return Template(_TEMPLATE.read_text()).substitute(
         count=len(concepts()),
         provenance=_text(f"First scenario {provenance(first)}." if first else ""),
+        whole=_text(WHOLE),
+        states=_text(STATES),
         tables="\n".join(_table(theme) for theme in themes()),
         concepts="\n".join(_article(concept) for concept in concepts()),
     )
@@ -99,7 +102,7 @@ def _temporal(concept: Concept) -> str:
 def _belongings(concept: Concept) -> Iterable[tuple[str, str]]:
     yield "holds", ", ".join(concept.invariants)
     if concept.rungs:
-        yield "ladder", "rung " + ", ".join(map(str, concept.rungs))
+        yield "ladder", " · ".join(rung_line(number) for number in concept.rungs)
     if concept.broken.guard:
         yield "try it", f"two-workers break {concept.broken.guard}"
     yield "cookbook", concept.cookbook

@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from comparison.ladder.rungs import find_rung
 from comparison.mapping.concept import Concept
 from comparison.mapping.recording import Check, Recording, Side
 from comparison.mapping.references import resolve
@@ -65,11 +66,16 @@ def _rows(concept: Concept) -> Iterator[tuple[str, str]]:
     yield "verdict", concept.verdict
     yield "holds", ", ".join(concept.invariants)
     if concept.rungs:
-        yield "ladder", "rung " + ", ".join(map(str, concept.rungs))
+        yield "ladder", "\n".join(rung_line(number) for number in concept.rungs)
     if concept.broken.guard:
         yield "try it", f"two-workers break {concept.broken.guard}"
     yield "cookbook", concept.cookbook
     yield "sources", "\n".join(concept.sources)
+
+
+def rung_line(number: int) -> str:
+    """A rung of the ladder, and how to climb it."""
+    return f"{find_rung(number).title}: two-workers ladder --rung {number}"
 
 
 def provenance(recording: Recording) -> str:

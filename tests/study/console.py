@@ -99,7 +99,10 @@ class Terminal:
         assert self._up is not None
         return self._up.text()
 
-    def close(self) -> None:
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Stop the servers, if there are any, as Ctrl-C would."""
         if self._up is not None:
             self._up.interrupt(group=True)

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 import pytest
 
+from comparison.mapping.diagrams import STATES, WHOLE
+from hand_rolled.catalogue import sql_of
 from tests.study.console import ROOT, Command, Terminal, commands, differences
+from two_workers import RunState
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 
 
-def _cases() -> Iterator[object]:
-    for path in DOCS:
-        for command in commands(path):
-            marks = pytest.mark.slow if command.slow else ()
-            yield pytest.param(command, id=str(command), marks=marks)
-
-
-@pytest.fixture(scope="module")
-def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Terminal]]:
-    """A terminal for each document, so that its commands follow each other."""
-    opened = {path.name: Terminal(tmp_path_factory.mktemp(path.stem)) for path in DOCS}
-    yield opened
-    for terminal in opened.values():
-        terminal.close()
+SLOW = [command for path in DOCS for command in commands(path) if command.slow]
 
 
 def test_there_are_at_most_four_pages_and_each_shows_something() -> None:
@@ -34,18 +24,46 @@ def test_there_are_at_most_four_pages_and_each_shows_something() -> None:
         assert list(commands(path)), path.name
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("command", list(_cases()))
-def test_a_command_gives_what_is_shown(command: Command, terminals: dict[str, Terminal]) -> None:
-    output = terminals[command.document].run(command)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_commands_give_what_is_shown(path: Path, tmp_path: Path) -> None:
+    """One document, in its order: what an earlier command started is there for a later one."""
+    with Terminal(tmp_path) as terminal:
+        for command in commands(path):
+            if not command.slow:
+                _check(command, terminal)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("command", SLOW, ids=str)
+def test_slow_commands_give_what_is_shown(command: Command, tmp_path: Path) -> None:
+    with Terminal(tmp_path) as terminal:
+        _check(command, terminal)
+
+
+def _check(command: Command, terminal: Terminal) -> None:
+    output = terminal.run(command)
     missing = differences(command.shown, output)
     assert missing is None, f"{command} does not print\n{missing}\nbut\n{output}"
 
 
+def test_the_diagrams_are_those_of_the_web_page() -> None:
+    idea = (ROOT / "docs" / "idea.md").read_text()
+    assert WHOLE in idea
+    assert STATES in idea
+
+
+def test_the_state_diagram_names_what_exists() -> None:
+    statements = set(re.findall(r"[A-Z]{4,}", STATES))
+    for name in statements:
+        sql_of(name.lower())
+    for state in RunState:
+        assert state in STATES
+
+
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path: Path) -> None:
-    import re
-
     for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text()):
         if not target.startswith("http"):
             assert (path.parent / target).exists(), target

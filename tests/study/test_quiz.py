@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from comparison.mapping.recording import stored
 from comparison.mapping.scenarios import find_scenario
 from comparison.quiz.ask import by_run, predictions_from
 from comparison.quiz.questions import QUESTIONS, Question
-from tests.cli.command import two_workers
+from tests.cli.command import clean_environment, two_workers
 from two_workers import BadInput
 
 EVERY = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
@@ -66,14 +68,27 @@ def test_bad_answers_are_bad_input(tmp_path: Path, text: str, problem: str) -> N
         predictions_from(answers, by_run(["race"]))
 
 
-def test_right_and_wrong_predictions_are_told_by_running(tmp_path: Path) -> None:
+def test_predictions_from_a_file_are_judged_by_running(tmp_path: Path) -> None:
     answers = tmp_path / "answers.toml"
-    answers.write_text('budget = "2"\n')
-    right = two_workers("quiz", "budget", "--answers", str(answers))
-    assert right.returncode == 0, right.stderr
-    assert "1 of 1 predictions were right" in right.stdout
-    answers.write_text('budget = "3"\n')
-    wrong = two_workers("quiz", "budget", "--answers", str(answers))
-    assert wrong.returncode == 1, wrong.stderr
-    assert "the run showed 2, not 3" in wrong.stdout
-    assert "two-workers mapping run-cost" in wrong.stdout
+    answers.write_text('rollback = "no"\nrollback-temporal = "no"\n')
+    found = two_workers("quiz", "atomic", "--answers", str(answers))
+    assert found.returncode == 1, found.stderr
+    assert "right: no" in found.stdout
+    assert "the run showed yes, not no" in found.stdout
+    assert "two-workers mapping atomic-start" in found.stdout
+    assert "1 of 2 predictions were right" in found.stdout
+
+
+def test_a_person_is_asked_at_the_terminal() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "two_workers.cli", "quiz", "budget"],
+        env=clean_environment(),
+        input="9\n1\n",
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert "How many of 3 calls begin?" in found.stdout
+    assert "1 of 1 predictions were right" in found.stdout

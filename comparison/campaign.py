@@ -113,6 +113,7 @@ class Campaign:
         fault = await injector.inject(planned)
         if not fault.landed:
             self.say(f"fault {fault.number}: {fault.kind} did not land: {fault.problem}")
+            self.workers.heal()
             await self.workers.fill()
             return fault
         self.say(

@@ -71,8 +71,8 @@ class End(_Frozen):
 class FaultRecord(_Frozen):
     """One fault: what was done to whom, when, and whether it landed on work in flight.
 
-    `in_flight` are the keys that the victim was calling, by the ledger, when the fault came;
-    `owned` are their runs. `resumed_ns` is the SIGCONT of a pause, or the end of a silence;
+    `in_flight` are the keys that the victim owned and was calling, by the ledger, when the fault
+    came; `owned` are their runs. `resumed_ns` is the SIGCONT of a pause, or the end of a silence;
     `late_bytes` is what the silence had withheld from the server, and then let through.
     `problem` says why a fault that did not land did not.
     """

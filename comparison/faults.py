@@ -23,8 +23,10 @@ from comparison.plan import PlannedFault
 from comparison.workers import Workers
 from comparison.world.client import WorldClient
 from comparison.world.holds import Rule
+from two_workers import Fence
 
 AIM = 15.0  # seconds in which the call to be held must come
+AIMS = 5  # tries, when the call that is held turns out to be a zombie's
 
 
 @dataclass
@@ -40,27 +42,38 @@ class Injector:
 
     async def inject(self, fault: PlannedFault) -> FaultRecord:
         """Carry out one fault, up to the moment at which it has hit."""
-        aimed = FaultRecord(
+        record = FaultRecord(
             number=fault.number, kind=fault.kind, point=fault.point, phase=fault.phase
         )
+        for _ in range(AIMS):
+            hit = await self._try(fault, record)
+            if hit is not None:
+                return hit
+        return record.model_copy(update={"problem": "only calls of zombies came to be held"})
+
+    async def _try(self, fault: PlannedFault, record: FaultRecord) -> FaultRecord | None:
+        """Aim once. None when the held call turns out to be that of a worker without ownership."""
         hold = await self.world.arm(
             Rule(at=fault.point, kind=fault.call, occurrence=fault.occurrence)
         )
         try:
             held = await self.world.hit(hold, timeout=AIM)
             if held is None:
-                return aimed.model_copy(update={"problem": "no call came that could be held"})
+                return record.model_copy(update={"problem": "no call came that could be held"})
             victim = self.workers.named(held.identity.worker)
             if victim is None or not victim.is_running:
-                return aimed.model_copy(update={"problem": "the held call's worker is not ours"})
+                return record.model_copy(update={"problem": "the held call's worker is not ours"})
             # Not a wait for a condition: this is the randomised part of the experiment.
             await asyncio.sleep(fault.phase * self.renewal_gap)
+            await self.world.catch_up()
+            if _superseded(self.world.ledger, held, time.monotonic_ns()):
+                return None
             before = time.monotonic_ns()
             confirmed = await self._strike(victim, fault)
             after = time.monotonic_ns()
         finally:
             await self.world.release(hold)
-        return await self._confirm(aimed, held, victim, confirmed, before, after)
+        return await self._confirm(record, held, victim, confirmed, before, after)
 
     async def _strike(self, victim: Process, fault: PlannedFault) -> bool:
         """Do it; returns whether the kernel, or the proxy, confirms it."""
@@ -81,7 +94,7 @@ class Injector:
 
     async def _confirm(
         self,
-        aimed: FaultRecord,
+        record: FaultRecord,
         held: Begin,
         victim: Process,
         confirmed: bool,
@@ -91,10 +104,12 @@ class Injector:
         """The fault with what the ledger shows about it."""
         await self.world.catch_up()
         worker = held.identity.worker
-        calls = self.world.ledger.in_flight(worker, before)
-        keys = tuple(sorted({call.who.key for call in calls}))
+        ledger = self.world.ledger
+        calls = ledger.in_flight(worker, before)
+        owned = {c.who.key for c in calls if not _superseded(ledger, c.begin, before)}
+        keys = tuple(sorted(owned))
         landed = confirmed and held.identity.key in keys
-        return aimed.model_copy(
+        return record.model_copy(
             update={
                 "victim": worker,
                 "held_key": held.identity.key,
@@ -123,16 +138,31 @@ class Injector:
             await self.world.until(look, timeout=timeout)
 
 
+def _superseded(ledger: Ledger, begin: Begin, t_ns: int) -> bool:
+    """True when a newer owner had called for the same step by `t_ns`."""
+    who = begin.identity
+    return any(
+        call.who.key == who.key and call.who.fence > who.fence and call.begin.t_ns <= t_ns
+        for call in ledger.calls.values()
+    )
+
+
 def takeovers(calls: Iterable[Call], fault: FaultRecord) -> dict[str, int]:
     """When each run that the fault orphaned was taken over: run → `t_ns`.
 
-    A run is taken over by the first call that another worker begins for one of the steps that
-    the victim was in. (Not by any call: on Temporal the steps of one run may be with several
-    workers at once.)
+    A run is taken over by the first call that a new owner begins for one of the steps that the
+    victim was in. (Not by any call: on Temporal the steps of one run may be with several workers
+    at once.) The new owner may be the victim itself, back from a pause, under a newer fence.
     """
-    orphaned, found = set(fault.in_flight), dict[str, int]()
+    fences: dict[str, Fence] = {key: (0,) for key in fault.in_flight}
+    found = dict[str, int]()
     for call in calls:
-        who = call.who
-        if call.begin.t_ns > fault.after_ns and who.worker != fault.victim and who.key in orphaned:
-            found.setdefault(who.run, call.begin.t_ns)
+        who, begun = call.who, call.begin.t_ns
+        if who.key not in fences:
+            continue
+        if begun <= fault.after_ns:
+            if who.worker == fault.victim:
+                fences[who.key] = who.fence
+        elif who.worker != fault.victim or who.fence > fences[who.key]:
+            found.setdefault(who.run, begun)
     return found

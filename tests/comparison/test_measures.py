@@ -19,6 +19,15 @@ def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned
     assert [found.in_band(kind) for kind in KINDS] == [(1, 1), (1, 1), (0, 0)]
 
 
+def test_a_victim_that_claims_again_under_a_newer_fence_has_taken_over_from_itself() -> None:
+    planted = Planted()
+    planted.records = planted.records[:8]  # up to the call that the fault aborted
+    planted.call("run-0", "1.0", 1, "A", at=3.0, ends=3.1)
+    assert measure(planted.case()).recoveries[0].takeover is None, "the same owner goes on"
+    planted.call("run-0", "1.0", 2, "A", at=4.0, ends=4.1)
+    assert measure(planted.case()).recoveries[0].takeover == pytest.approx(1.995)
+
+
 def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
     planted = Planted()
     planted.records = planted.records[:8]  # up to the call that A's death aborted

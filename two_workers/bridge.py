@@ -27,6 +27,7 @@ import asyncio
 import inspect
 import logging
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
@@ -62,7 +63,7 @@ def plan_of(
 
     @wraps(agent)
     async def plan(payload: P) -> R:
-        loop = _StepLoop()
+        loop = _StepLoop()  # type: ignore[abstract]  # what is missing is refused, see below
         main = loop.create_task(agent(Context(loop), payload))
         try:
             loop.run()
@@ -110,16 +111,16 @@ class _Numbered:
 class _Future(_Numbered, asyncio.Future[Any]):
     def __init__(self, loop: _StepLoop) -> None:
         self.number = loop.next_number()
-        super().__init__(loop=cast(asyncio.AbstractEventLoop, loop))
+        super().__init__(loop=loop)
 
 
 class _Task(_Numbered, asyncio.Task[Any]):
     def __init__(self, coro: Coroutine[Any, Any, Any], loop: _StepLoop, **options: Any) -> None:
         self.number = loop.next_number()  # before the parent, which puts the task into sets
-        super().__init__(coro, loop=cast(asyncio.AbstractEventLoop, loop), **options)
+        super().__init__(coro, loop=loop, **options)
 
 
-class _StepLoop:
+class _StepLoop(asyncio.AbstractEventLoop):
     """An asyncio event loop that only runs what is ready, and only steps make things ready."""
 
     def __init__(self) -> None:
@@ -127,6 +128,7 @@ class _StepLoop:
         self._asked: list[tuple[Step[Any], asyncio.Future[Any]]] = []
         self._tasks: list[_Task] = []
         self._numbers = 0
+        self._thread = threading.get_ident()
         self._closing = False
 
     # What the plan calls.
@@ -152,8 +154,9 @@ class _StepLoop:
 
     def run(self) -> None:
         """Run until nothing is ready. Works inside another running loop, which is put back."""
+        self._thread = threading.get_ident()
         outer, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
-        asyncio._set_running_loop(cast(asyncio.AbstractEventLoop, self))
+        asyncio._set_running_loop(self)
         # Else the outer loop would close this agent's async generators, at a time of its own.
         sys.set_asyncgen_hooks(None, None)
         try:
@@ -164,6 +167,7 @@ class _StepLoop:
         finally:
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(outer)
+            asyncio.set_event_loop(outer)  # a framework may have set this one
 
     def close(self) -> None:
         """Cancel what still runs. `finally` blocks run, but may not ask for steps."""
@@ -178,18 +182,27 @@ class _StepLoop:
 
     # What asyncio calls.
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]  # the stubs tie the types of callback and args
         self, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.Handle:
-        loop = cast(asyncio.AbstractEventLoop, self)
-        handle = asyncio.Handle(callback, args, loop, context)
+        handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
+
+    def call_soon_threadsafe(  # type: ignore[override]  # as above
+        self, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        """Some frameworks use this one within the agent's own thread, where it is harmless."""
+        if threading.get_ident() != self._thread:
+            raise AgentError("the agent is called from a thread of its own; make that a step")
+        return self.call_soon(callback, *args, context=context)
 
     def create_future(self) -> asyncio.Future[Any]:
         return _Future(self)
 
-    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+    def create_task(  # type: ignore[override]  # options differ between Python versions
+        self, coro: Coroutine[Any, Any, Any], **options: Any
+    ) -> asyncio.Task[Any]:
         task = _Task(coro, self, **options)
         self._tasks.append(task)
         return task
@@ -200,16 +213,26 @@ class _StepLoop:
     def get_debug(self) -> bool:
         return False
 
+    def get_task_factory(self) -> None:
+        return None
+
     def is_running(self) -> bool:
         return True
 
     def is_closed(self) -> bool:
         return self._closing
 
-    def __getattr__(self, name: str) -> Any:
-        if hasattr(asyncio.AbstractEventLoop, name):
-            raise AgentError(
-                f"the agent needs a clock, a thread or I/O (its event loop was asked for {name}); "
-                "an agent may wait only for steps: make it a step, such as Sleep"
-            )
-        raise AttributeError(name)
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AgentError(
+            f"the agent needs a clock, a thread or I/O (it called {name} of its event loop); "
+            "an agent may wait only for steps: make it a step, such as Sleep"
+        )
+
+    return refuse
+
+
+for _name in vars(asyncio.AbstractEventLoop).keys() - vars(_StepLoop).keys():
+    if not _name.startswith("__"):
+        setattr(_StepLoop, _name, _refused(_name))

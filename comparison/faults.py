@@ -154,7 +154,7 @@ def takeovers(calls: Iterable[Call], fault: FaultRecord) -> dict[str, int]:
     victim was in. (Not by any call: on Temporal the steps of one run may be with several workers
     at once.) The new owner may be the victim itself, back from a pause, under a newer fence.
     """
-    fences: dict[str, Fence] = {key: (0,) for key in fault.in_flight}
+    fences: dict[str, Fence] = dict.fromkeys(fault.in_flight, (0,))
     found = dict[str, int]()
     for call in calls:
         who, begun = call.who, call.begin.t_ns

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 WHOLE = """\
-   your agent                    two_workers                              the world
-   ─────────────        ┌──────────────────────────┐            model · tools · report sink
-   await do(step) ────> │ a step, asked for        │               + ledger of every call
-   await do_all([…])    └──────┬────────────┬──────┘                        ^
-                               │            │                               │
-                        hand_rolled     temporal_version        every call carries its key
-                        claim, lease,   workflow, activities    and its fence
-                        generation,     history, task tokens                │
-                        journal             │                               │
-                          │                 │        worker A ──────────────┤
-                     PostgreSQL       Temporal server                       │
-                          │                 │        worker B ──────────────┘
-                          └────────┬────────┘            ^
-                                   │                     │ SIGKILL, SIGSTOP, a cut network, cancel
-                             what it recorded        comparison: breaks the workers, then holds
-                                   └───────────────> record and ledger against each other
+   your agent               await do(AskModel(…)); it knows no engine
+       │
+       v
+   two_workers              the seam: steps, apps, what an engine promises
+       │                              │
+       v                              v
+   hand_rolled                    temporal_version
+   rows, leases, generations      workflow, activities, task tokens
+       │                              │
+   PostgreSQL                     Temporal server
+       ^                              ^
+       └───── worker A, worker B ─────┘ <───┐ SIGKILL, SIGSTOP,
+                     │                      │ a cut network, cancel
+                     │ each call carries    │
+                     v its key and fence    │
+   the world                            comparison
+   model, tools, report sink            holds the engine's record
+   ledger of every call  <───────────── against the ledger
 """
 
 STATES = """\

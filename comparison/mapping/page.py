@@ -30,8 +30,8 @@ def page() -> str:
     return Template(_TEMPLATE.read_text()).substitute(
         count=len(concepts()),
         provenance=_text(f"First scenario {provenance(first)}." if first else ""),
-        whole=_text(WHOLE),
-        states=_text(STATES),
+        whole=html.escape(WHOLE),
+        states=html.escape(STATES),
         tables="\n".join(_table(theme) for theme in themes()),
         concepts="\n".join(_article(concept) for concept in concepts()),
     )

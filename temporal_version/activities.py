@@ -80,6 +80,7 @@ class Attempt:
             raise self._failed(pulse, error) from error
 
     async def _perform(self, asked: StepCall, pulse: Pulse) -> StepResult:
+        await self._refuse_cancelled(activity.info().attempt)
         step = await self._step(asked)
         call = Call(
             run_id=str(activity.info().workflow_id),
@@ -127,15 +128,27 @@ class Attempt:
                 work.cancel()
             return await work
 
+    async def _refuse_cancelled(self, attempt: int) -> None:
+        """A repeated attempt first asks whether its run is to end.
+
+        The server dispatches it when a timer fires, and may do so after it accepted a request to
+        cancel and before a workflow task has told the activity: work would be resumed that nobody
+        wants. An uninterruptible step is carried to its end in any case.
+        """
+        if attempt == 1 or self.effect.uninterruptible:
+            return
+        try:
+            run = (await _own_run().describe()).raw_description
+        except RPCError as error:
+            raise RetryLater(f"asking whether the run is cancelled: {error}", after=0.5) from error
+        if run.workflow_extended_info.cancel_requested:
+            raise RetryLater("the run is being cancelled", after=0.5)
+
     async def _step(self, asked: StepCall) -> Step[Any]:
         document = asked.step
         if document is None:
-            info = activity.info()
-            run = activity.client().get_workflow_handle(
-                str(info.workflow_id), run_id=info.workflow_run_id
-            )
             try:
-                document = await run.query("step", asked.key)
+                document = await _own_run().query("step", asked.key)
             except (RPCError, WorkflowQueryFailedError) as error:
                 raise RetryLater(f"asking for step {asked.key}: {error}", after=0.5) from error
         try:
@@ -194,3 +207,10 @@ def _named(name: str, attempt: Attempt) -> Callable[..., Any]:
         return await attempt(asked)
 
     return perform
+
+
+def _own_run() -> WorkflowHandle[Any, Any]:
+    info = activity.info()
+    return activity.client().get_workflow_handle(
+        str(info.workflow_id), run_id=info.workflow_run_id
+    )

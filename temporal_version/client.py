@@ -56,13 +56,14 @@ async def connect_client(settings: Settings, *, identity: str | None = None) -> 
     """
     config = _config(settings)
     address = config["target_host"] = config.get("target_host") or "localhost:7233"
+    runtime = _runtime(settings.prometheus if identity else None)
     try:
         client = await Client.connect(
             **config,
             identity=identity,
             data_converter=data_converter(settings),
             interceptors=_interceptors(settings),
-            runtime=_runtime(settings.prometheus if identity else None),
+            runtime=runtime,
         )
     except RuntimeError as error:
         raise EngineUnavailable(
@@ -118,15 +119,17 @@ def _runtime(prometheus: str | None) -> Runtime:
     """
     atexit.register(time.sleep, EXIT_PAUSE)
     logger = logging.getLogger("temporalio.core")
-    return Runtime(
-        telemetry=TelemetryConfig(
-            logging=LoggingConfig(
-                filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
-                forwarding=LogForwardingConfig(logger, append_target_to_name=False),
-            ),
-            metrics=PrometheusConfig(bind_address=prometheus) if prometheus else None,
-        )
+    telemetry = TelemetryConfig(
+        logging=LoggingConfig(
+            filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+            forwarding=LogForwardingConfig(logger, append_target_to_name=False),
+        ),
+        metrics=PrometheusConfig(bind_address=prometheus) if prometheus else None,
     )
+    try:
+        return Runtime(telemetry=telemetry)
+    except (RuntimeError, ValueError) as error:
+        raise BadInput(f"TEMPORAL_VERSION_PROMETHEUS={prometheus}: {_line(error)}") from error
 
 
 def _interceptors(settings: Settings) -> Sequence[Interceptor]:

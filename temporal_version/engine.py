@@ -41,6 +41,7 @@ from temporal_version import views
 from temporal_version.client import reachable
 from temporal_version.limits import gate_in_force, read_limits, replace_limits
 from temporal_version.messages import COST, KIND, RUN_TYPE, STATE, TENANT, RunInput, Signal
+from temporal_version.records import records
 from temporal_version.settings import Settings
 from two_workers.errors import (
     BadInput,
@@ -174,7 +175,7 @@ class TemporalEngine:
     async def steps(self, run_id: str) -> Sequence[StepRecord]:
         """The recorded steps, from history. Raises `RunNotFound`."""
         await self._describe(run_id)
-        return await views.records(run_id, self._events(run_id))
+        return await records(run_id, self._events(run_id))
 
     async def limits(self) -> Limits:
         """The limits in force."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from temporal_version import server
-from temporal_version.client import connect_client
+from temporal_version.client import connect_client, reachable
 from temporal_version.engine import TemporalEngine
 from temporal_version.messages import SEARCH_ATTRIBUTES
 from temporal_version.settings import Settings, read
 from temporal_version.worker import TemporalWorker
 from two_workers.apps import App
 from two_workers.errors import EngineUnavailable
+
+USABLE_WITHIN = 90.0
+"""Seconds for a cluster to see new search attributes: its caches are renewed about every minute."""
 
 
 class TemporalPlugin:
@@ -30,26 +35,21 @@ class TemporalPlugin:
         return read(env)
 
     async def prepare(self, settings: Settings) -> None:
-        """Create the search attributes. Safe to repeat and to race."""
+        """Create the search attributes, unless they are there. Safe to repeat and to race."""
         client = await connect_client(settings)
-        try:
-            await client.operator_service.add_search_attributes(
-                AddSearchAttributesRequest(
-                    namespace=client.namespace,
-                    search_attributes={
-                        key.name: IndexedValueType.ValueType(key.indexed_value_type.value)
-                        for key in SEARCH_ATTRIBUTES
-                    },
-                )
-            )
-        except RPCError as error:
-            if error.status is RPCStatusCode.ALREADY_EXISTS:
+        with reachable():
+            if await _are_usable(client):
                 return
-            wanted = ", ".join(f"{k.name} ({k.indexed_value_type.name})" for k in SEARCH_ATTRIBUTES)
-            raise EngineUnavailable(
-                f"cannot create search attributes in namespace {client.namespace!r}: "
-                f"{error.message}; create them by hand: {wanted}"
-            ) from error
+            await _create(client)
+            try:
+                async with asyncio.timeout(USABLE_WITHIN):
+                    while not await _are_usable(client):
+                        await asyncio.sleep(0.2)
+            except TimeoutError:
+                raise EngineUnavailable(
+                    f"the search attributes of namespace {client.namespace!r} are created, but the "
+                    f"server still did not use them after {USABLE_WITHIN:.0f} s"
+                ) from None
 
     @asynccontextmanager
     async def connect(self, settings: Settings) -> AsyncIterator[TemporalEngine]:
@@ -71,6 +71,33 @@ class TemporalPlugin:
     ) -> AbstractAsyncContextManager[Mapping[str, str]]:
         """The dev server, as long as the context lasts."""
         return server.embedded(directory, env)
+
+
+async def _are_usable(client: Client) -> bool:
+    """Ask visibility itself: its caches lag, and Temporal Cloud offers no other way to ask."""
+    query = " OR ".join(f"{key.name} IS NULL" for key in SEARCH_ATTRIBUTES)
+    try:
+        await client.count_workflows(query)
+    except RPCError as error:
+        if error.status is RPCStatusCode.INVALID_ARGUMENT:
+            return False
+        raise
+    return True
+
+
+async def _create(client: Client) -> None:
+    types = {k.name: IndexedValueType.ValueType(k.indexed_value_type) for k in SEARCH_ATTRIBUTES}
+    request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=types)
+    try:
+        await client.operator_service.add_search_attributes(request)
+    except RPCError as error:
+        if error.status is RPCStatusCode.ALREADY_EXISTS:
+            return
+        wanted = ", ".join(f"{k.name} ({k.indexed_value_type.name})" for k in SEARCH_ATTRIBUTES)
+        raise EngineUnavailable(
+            f"cannot create search attributes in namespace {client.namespace!r}: {error.message}; "
+            f"create them by hand: {wanted}"
+        ) from error
 
 
 PLUGIN = TemporalPlugin()

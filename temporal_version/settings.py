@@ -92,6 +92,9 @@ class Settings(BaseModel):
     eager_activities: bool
     concurrency: int = Field(default=8, ge=1)
     """Effects at a time in one worker, for each kind."""
+    queue_rate: float | None = Field(default=None, gt=0)
+    """Effects a second that the server hands out for each kind, over all workers. The setting of
+    the worker that polled last decides, so give all the same."""
     grace: float = Field(ge=0)
     """How long a stopping worker lets effects run before it hands them over."""
 

@@ -9,20 +9,18 @@ The four questions of the story, and where their answers come from. No table of 
 
 `describe` reads the server's mutable state and is exact. Lists come from visibility, which lags.
 What Temporal does not have, we do not make up: between two steps nobody owns a run, a step that
-was taken by a worker which then died still shows that worker until the timeout, and `suspended`
-does not occur.
+was taken by a worker which then died still shows that worker until the timeout, and a run is
+`suspended` only while an operator has paused one of its activities.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
-from temporalio.api.enums.v1 import EventType, PendingActivityState, PendingWorkflowTaskState
-from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import (
     WorkflowExecution,
@@ -31,7 +29,7 @@ from temporalio.client import (
 )
 
 from temporal_version.messages import COST, KIND, STATE, TENANT, fence
-from two_workers.protocol import RunState, RunView, StepRecord
+from two_workers.protocol import RunState, RunView
 
 FINAL = {
     WorkflowExecutionStatus.COMPLETED: RunState.SUCCEEDED,
@@ -79,7 +77,7 @@ def from_list(found: WorkflowExecution) -> RunView:
 
 @dataclass(frozen=True)
 class Ownership:
-    """Who has the run now, from the activity that ends its ownership last."""
+    """Who has a run now: the worker of the step that started last. `native` lists all steps."""
 
     owner: str
     fence: tuple[int, ...]
@@ -124,16 +122,15 @@ def from_description(
 
 def _state(found: WorkflowExecutionDescription, shown: RunState) -> RunState:
     raw = found.raw_description
-    task = raw.pending_workflow_task if raw.HasField("pending_workflow_task") else None
-    if task and task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED:
-        return RunState.RUNNING
-    if task:
-        return RunState.PENDING  # ready: the next worker that polls takes it
     activities = raw.pending_activities
-    if any(_is_started(a) for a in activities):
+    task = raw.pending_workflow_task if raw.HasField("pending_workflow_task") else None
+    driven = task and task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
+    if driven or any(_is_started(a) for a in activities):
         return RunState.RUNNING
-    if any(_is_due(a) for a in activities):
-        return RunState.PENDING
+    if task or any(_is_due(a) for a in activities):
+        return RunState.PENDING  # ready: the next worker that polls takes it
+    if any(a.paused for a in activities):
+        return RunState.SUSPENDED  # `temporal activity pause`
     if activities:
         return RunState.SCHEDULED  # backing off
     # Nothing is pending: it waits for a timer, a signal or the gate, as it said when it parked. A
@@ -181,6 +178,7 @@ def _is_started(activity: PendingActivityInfo) -> bool:
     return activity.state in (
         PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
         PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
     )
 
 
@@ -191,56 +189,3 @@ def _is_due(activity: PendingActivityInfo) -> bool:
 
 def _time(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
-
-
-async def records(run_id: str, events: AsyncIterator[HistoryEvent]) -> list[StepRecord]:
-    """The recorded steps: activities that ended, in the order of their keys.
-
-    Timers and signals are events of other types and no steps here; their keys stay unused.
-    """
-    scheduled: dict[int, Any] = {}
-    started: dict[int, Any] = {}
-    found: list[StepRecord] = []
-    async for event in events:
-        match event.event_type:
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-                scheduled[event.event_id] = event.activity_task_scheduled_event_attributes
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
-                started[event.event_id] = event.activity_task_started_event_attributes
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-                ended: Any = event.activity_task_completed_event_attributes
-                found.append(_record(run_id, event, "succeeded", ended, scheduled, started))
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
-                ended = event.activity_task_failed_event_attributes
-                found.append(_record(run_id, event, "failed", ended, scheduled, started))
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-                ended = event.activity_task_timed_out_event_attributes
-                found.append(_record(run_id, event, "failed", ended, scheduled, started))
-            case _:
-                pass
-    return sorted(found, key=lambda record: _order(record.key))
-
-
-def _record(
-    run_id: str,
-    event: HistoryEvent,
-    outcome: str,
-    ended: Any,
-    scheduled: dict[int, Any],
-    started: dict[int, Any],
-) -> StepRecord:
-    asked = scheduled[ended.scheduled_event_id]
-    taken = started.get(ended.started_event_id)
-    return StepRecord(
-        key=f"{run_id}/{asked.activity_id.partition(':')[0]}",
-        kind=asked.activity_type.name,
-        outcome=outcome,
-        attempt=taken.attempt if taken else 0,
-        worker=taken.identity if taken else None,
-        recorded_at=_time(event.event_time),
-    )
-
-
-def _order(key: str) -> tuple[int, int]:
-    batch, _, position = key.rpartition("/")[2].partition(".")
-    return int(batch), int(position)

@@ -65,6 +65,7 @@ class TemporalWorker:
             activities=effects,
             workflow_runner=sandbox([app]),
             max_concurrent_activities=settings.concurrency,
+            max_task_queue_activities_per_second=settings.queue_rate,
             graceful_shutdown_timeout=timedelta(seconds=settings.grace),
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.sticky_timeout),
             disable_eager_activity_execution=not settings.eager_activities,

@@ -10,6 +10,7 @@ from temporalio.api.workflowservice.v1 import (
 )
 
 from tests.temporal_version.conftest import Bench
+from two_workers import RunState
 
 
 async def pending_id(bench: Bench, run_id: str) -> str:
@@ -52,6 +53,7 @@ async def test_a_paused_activity_stops_and_goes_on_with_its_checkpoint(bench: Be
             PauseActivityRequest(namespace="default", execution=execution, id=activity_id)
         )
         await bench.ledger.until("cancelled", 1)
+        await bench.until_state(run_id, RunState.SUSPENDED)
         await service.unpause_activity(
             UnpauseActivityRequest(namespace="default", execution=execution, id=activity_id)
         )

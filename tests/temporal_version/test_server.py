@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 
 from temporal_version.plugin import PLUGIN
 from temporal_version.server import DevServer, find_executable
@@ -69,6 +73,27 @@ async def test_an_own_cli_on_the_path_comes_first(tmp_path: Path) -> None:
 async def test_preparing_twice_is_preparing_once(bench: Bench) -> None:
     await PLUGIN.prepare(bench.settings())
     await PLUGIN.prepare(bench.settings())
+
+
+async def test_a_fresh_namespace_is_made_usable(bench: Bench) -> None:
+    namespace = f"fresh-{bench.settings().task_queue}"
+    week = Duration(seconds=7 * 86400)
+    request = RegisterNamespaceRequest(
+        namespace=namespace, workflow_execution_retention_period=week
+    )
+    await bench.engine.client.workflow_service.register_namespace(request)
+    bench.env["TEMPORAL_NAMESPACE"] = namespace
+    async with asyncio.timeout(100):
+        while True:
+            with suppress(EngineUnavailable):  # the namespace is not known everywhere at once
+                await PLUGIN.prepare(bench.settings())
+                break
+            await asyncio.sleep(0.2)
+    async with PLUGIN.connect(bench.settings()) as engine, bench.worker():
+        run = bench.run("a")
+        await engine.start(run)
+        assert await engine.result(run.run_id, timeout=60) == ["a"]
+        assert (await engine.get(run.run_id)).tenant == "default"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from hand_rolled.journal import (
 )
 from hand_rolled.lease import LeaseLost, clock
 from hand_rolled.limits import Slots
+from hand_rolled.telemetry import step_span
 from two_workers.apps import App, Call, Effect
 from two_workers.errors import BudgetExceeded, PermanentFailure, RetryLater
 from two_workers.steps import (
@@ -126,7 +128,8 @@ class Effects:
         await self.journal.lease.confirmed()
         try:
             async with asyncio.timeout(effect.timeout):
-                result = await effect.run(step, call)
+                with self._span(step, call):
+                    result = await effect.run(step, call)
             return await self._succeed(place, step, effect, attempt, result)
         except (LeaseLost, BudgetExceeded):
             raise
@@ -139,6 +142,17 @@ class Effects:
             return await self._fail(place, step, effect, known, error)  # it cancelled itself
         finally:
             self.beats.pop(place, None)
+
+    def _span(self, step: Step[Any], call: Call) -> AbstractContextManager[None]:
+        return step_span(
+            self.journal.database.settings,
+            f"step {step.kind}",
+            run_id=call.run_id,
+            key=call.key,
+            generation=self.journal.lease.generation,
+            attempt=call.attempt,
+            worker=call.worker,
+        )
 
     async def _admit(
         self, place: Place, step: Step[Any], effect: Effect, attempt: int, known: OpenStep

@@ -6,6 +6,7 @@ All durations are in seconds. Each field says what goes wrong when it is too sma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
@@ -82,6 +83,12 @@ class Settings(BaseModel):
     """Client-side bound of one statement: a half-open connection must not silence a worker."""
     connect_timeout: float = Field(default=5.0, gt=0)
 
+    # Telemetry.
+    prometheus: str | None = Field(default=None, pattern=r"^[^\s:]+:\d{1,5}$")
+    """`host:port` at which a worker serves OpenMetrics text. None: nowhere."""
+    otel: bool = False
+    """A span of each step through the application's OpenTelemetry provider."""
+
     @model_validator(mode="after")
     def _fit_together(self) -> Settings:
         if self.heartbeat_interval * 3 > self.lease_ttl:
@@ -94,6 +101,10 @@ class Settings(BaseModel):
             raise ValueError(
                 f"HAND_ROLLED_LEASE_MARGIN ({self.lease_margin:g} s) leaves no time between a "
                 f"heartbeat and the lease's end ({self.lease_ttl:g} s); lower it or raise the lease"
+            )
+        if self.otel and find_spec("opentelemetry") is None:
+            raise ValueError(
+                "HAND_ROLLED_OTEL needs OpenTelemetry, found none: pip install opentelemetry-sdk"
             )
         try:
             conninfo_to_dict(self.database_url)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -74,6 +75,7 @@ class Shift:
         self._running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._uncertain = False
+        self.events: Counter[str] = Counter()
         self.wake = asyncio.Event()
         self.dead = asyncio.Event()
         self._standing = Standing()
@@ -93,6 +95,7 @@ class Shift:
     def lease_lost(self, lease: Lease) -> None:
         """Stop work on a run at once; somebody else has it, or will."""
         log.warning("%s: lost %s: %s", self._owner, lease.run_id, lease.lost)
+        self.events["lease lost"] += 1
         running = self._running.get(lease.run_id)
         if running is not None and running.lease is lease:
             running.interrupt()
@@ -207,6 +210,7 @@ class Shift:
                 "%s: %s of %s (%s) became %s",
                 self._owner, orphan.run_id, orphan.previous, orphan.reason, orphan.became,
             )  # fmt: skip
+            self.events[f"reclaimed: {orphan.reason}"] += 1
             if orphan.claimed is not None:
                 self._begin(orphan.claimed, asked)
 
@@ -215,6 +219,7 @@ class Shift:
             return
         asked = clock()
         for claimed in await self._claims.claim(app.kind, app.version, want=want, suspect=suspect):
+            self.events["claimed"] += 1
             self._begin(claimed, asked)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -14,6 +15,7 @@ from hand_rolled.fast.shift import FastShift
 from hand_rolled.migrate import require_migrated
 from hand_rolled.settings import Settings
 from hand_rolled.shift import Shift
+from hand_rolled.telemetry import served
 from two_workers.apps import App
 from two_workers.errors import BadInput
 
@@ -51,22 +53,30 @@ class HandRolledWorker:
             resources = {
                 app.kind: await stack.enter_async_context(app.resources()) for app in self._apps
             }
+            events: Counter[str] = Counter()
+            await stack.enter_async_context(served(database, events))
             incarnation = 0
             while not stop.is_set():
                 # A worker id is used for one life: a reused name would let a zombie keep its
                 # successor's runs alive.
                 owner = self._worker_id if incarnation == 0 else f"{self._worker_id}~{incarnation}"
-                await self._shift(database, resources, owner, stop)
+                await self._shift(database, resources, owner, stop, events)
                 incarnation += 1
 
     async def _shift(
-        self, database: Database, resources: Mapping[str, Any], owner: str, stop: asyncio.Event
+        self,
+        database: Database,
+        resources: Mapping[str, Any],
+        owner: str,
+        stop: asyncio.Event,
+        events: Counter[str],
     ) -> None:
         number = await persistently(lambda: self._register(database, owner))
         kind_of_shift = FastShift if self._settings.fast else Shift
         shift = kind_of_shift(
             database, self._apps, resources, owner=owner, number=number, process=self._worker_id
         )
+        shift.events = events
         await shift.work(stop)
         if stop.is_set():
             with suppress(*TRANSIENT):  # a worker that cannot say goodbye is found silent

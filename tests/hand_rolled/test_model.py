@@ -16,11 +16,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    initialize,
     invariant,
-    multiple,
     precondition,
     rule,
     run_state_machine_as_test,
@@ -37,6 +34,15 @@ from tests.hand_rolled.bench import Hand, Held, Store, entry
 from two_workers import BadInput, BudgetExceeded, Limits, RunClosed
 
 T = TypeVar("T")
+
+
+def one_of(name: str) -> st.SearchStrategy[Any]:
+    """One of the machine's `hands`, `runs` or `helds`, the newest most often."""
+    return st.runner().flatmap(lambda machine: st.sampled_from(getattr(machine, name)[::-1][:8]))
+
+
+hands, runs, helds = one_of("hands"), one_of("runs"), one_of("helds")
+
 FINAL = ("succeeded", "failed", "cancelled")
 SUSPECT_AFTER, MAX_CRASHES = 2, 2
 BUDGET = 1000
@@ -80,14 +86,13 @@ class Model:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Hands are workers by name; `helds` are all handles that were ever given out."""
+    """Hands are workers by name; `helds` are all handles that were ever given out.
+
+    It begins in the middle of things: with work, and with a zombie whose run was taken over.
+    """
 
     runner: asyncio.Runner
     store: Store
-
-    hands = Bundle("hands")
-    runs = Bundle("runs")
-    helds = Bundle("helds")
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +100,17 @@ class StoreMachine(RuleBasedStateMachine):
         self.dead: set[str] = set()
         self.limits = Limits()
         self.ended: dict[str, tuple[Any, ...]] = {}
+        self.hands: list[Hand] = []
+        self.runs: list[str] = []
+        self.helds: list[Held] = []
         self.do(self.store.rows(CLEAN))
+        for _ in range(2):
+            self.another_hand()
+        for tenant in "abab":
+            self.start(tenant, 1)
+        self.claim(self.hands[0], 2, False)
+        self.lease_ends(self.helds[0].run_id)
+        self.reclaim(self.hands[1], 3)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
@@ -120,24 +135,20 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Who there is
 
-    @initialize(target=hands)
-    def first_hands(self):
-        return multiple(*(self.do(self.store.hand()) for _ in range(2)))
+    @rule()
+    def another_hand(self) -> None:
+        self.hands.append(self.do(self.store.hand()))
 
-    @rule(target=hands)
-    def another_hand(self):
-        return self.do(self.store.hand())
-
-    @rule(target=runs, tenant=st.sampled_from("ab"), priority=st.integers(1, 2))
-    def start(self, tenant: str, priority: int):
+    @rule(tenant=st.sampled_from("ab"), priority=st.integers(1, 2))
+    def start(self, tenant: str, priority: int) -> None:
         run_id = self.do(self.store.enqueue(tenant=tenant, priority=priority, budget=BUDGET))
         self.model[run_id] = Model(tenant)
-        return run_id
+        self.runs.append(run_id)
 
     # Who gets it
 
-    @rule(target=helds, hand=hands, want=st.integers(1, 3), suspect=st.booleans())
-    def claim(self, hand: Hand, want: int, suspect: bool):
+    @rule(hand=hands, want=st.integers(1, 3), suspect=st.booleans())
+    def claim(self, hand: Hand, want: int, suspect: bool) -> None:
         ready = [
             run_id
             for run_id, run in self.model.items()
@@ -157,7 +168,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert held.lease.generation == run.generation
         if self.counted and taken:
             self.check_limits()
-        return multiple(*taken)
+        self.helds += taken
 
     @property
     def counted(self) -> bool:
@@ -169,8 +180,8 @@ class StoreMachine(RuleBasedStateMachine):
         for tenant in "ab":
             assert running.count(tenant) <= (self.limits.max_active_per_tenant or 99)
 
-    @rule(target=helds, hand=hands, free=st.integers(0, 3))
-    def reclaim(self, hand: Hand, free: int):
+    @rule(hand=hands, free=st.integers(0, 3))
+    def reclaim(self, hand: Hand, free: int) -> None:
         found = self.do(hand.reclaim(free))
         if hand.owner in self.dead:
             assert found == []
@@ -196,7 +207,7 @@ class StoreMachine(RuleBasedStateMachine):
                 assert held.lease.generation == run.generation
                 taken.append(held)
         assert len(taken) <= free
-        return multiple(*taken)
+        self.helds += taken
 
     # Time and faults
 
@@ -398,7 +409,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def test_the_store_agrees_with_the_model(url: str) -> None:
-    check(url, 15)
+    check(url, 25)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.client import WorkflowQueryFailedError
+from temporalio.client import WorkflowHandle, WorkflowQueryFailedError
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
@@ -42,6 +42,8 @@ from two_workers.errors import PermanentFailure, RetryLater
 from two_workers.steps import Step, result_adapter
 
 AT_ONCE = timedelta(milliseconds=1)
+SOON = timedelta(seconds=0.5)
+"""A first attempt that starts within this after it was scheduled needs no further question."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Attempt:
             raise self._failed(pulse, error) from error
 
     async def _perform(self, asked: StepCall, pulse: Pulse) -> StepResult:
-        await self._refuse_cancelled(activity.info().attempt)
+        await self._refuse_cancelled(activity.info())
         step = await self._step(asked)
         call = Call(
             run_id=str(activity.info().workflow_id),
@@ -128,14 +130,15 @@ class Attempt:
                 work.cancel()
             return await work
 
-    async def _refuse_cancelled(self, attempt: int) -> None:
-        """A repeated attempt first asks whether its run is to end.
+    async def _refuse_cancelled(self, info: activity.Info) -> None:
+        """A repeated or belated attempt first asks whether its run is to end.
 
-        The server dispatches it when a timer fires, and may do so after it accepted a request to
-        cancel and before a workflow task has told the activity: work would be resumed that nobody
-        wants. An uninterruptible step is carried to its end in any case.
+        The server dispatches it when a timer fires or a worker comes back, and may do so after it
+        accepted a request to cancel and before a workflow task has told the activity: work would
+        be resumed that nobody wants. An uninterruptible step is carried to its end in any case.
         """
-        if attempt == 1 or self.effect.uninterruptible:
+        late = info.started_time - info.current_attempt_scheduled_time > SOON
+        if self.effect.uninterruptible or not (info.attempt > 1 or late):
             return
         try:
             run = (await _own_run().describe()).raw_description
@@ -211,6 +214,4 @@ def _named(name: str, attempt: Attempt) -> Callable[..., Any]:
 
 def _own_run() -> WorkflowHandle[Any, Any]:
     info = activity.info()
-    return activity.client().get_workflow_handle(
-        str(info.workflow_id), run_id=info.workflow_run_id
-    )
+    return activity.client().get_workflow_handle(str(info.workflow_id), run_id=info.workflow_run_id)

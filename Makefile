@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install compare mapping evidence ladder test check bench clean
+.PHONY: help install compare mapping evidence ladder chaos test check bench clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -18,6 +18,9 @@ mapping: install ## every concept by hand and on Temporal (ARGS=fence: one, with
 
 evidence: install ## make the mapping's evidence anew: every concept really run (10 minutes)
 	@$(BIN)/two-workers mapping --record $(ARGS)
+
+chaos: install   ## kill, pause and stop real workers of each engine (also yours: see comparison/chaos)
+	@$(BIN)/python -m pytest --pyargs comparison.chaos $(ARGS)
 
 test: install    ## run the test suite against real servers
 	@$(BIN)/python -m pytest -m "not slow" $(ARGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.steps import Visit
+from comparison.chaos.steps import Visit
 from two_workers import do
 
 

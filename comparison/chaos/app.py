@@ -11,8 +11,8 @@ import json
 import os
 from pathlib import Path
 
-from tests.chaos.agents import tour
-from tests.chaos.steps import Visit
+from comparison.chaos.agents import tour
+from comparison.chaos.steps import Visit
 from two_workers import App, Call, Effect, Retry
 
 

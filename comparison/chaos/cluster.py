@@ -1,23 +1,27 @@
-"""Real worker processes over a real server, and a record of every execution outside of both."""
+"""The workers of one test: real processes, and what their effects noted outside of the engine."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from pydantic import JsonValue
 
-from two_workers import Engine, EnginePlugin, Run, engine_plugin
+from two_workers import Engine, Run
 
+T = TypeVar("T")
+
+# Short leases, so that a test takes seconds; the same timing on both engines. The environment
+# overrides them.
 SETTINGS = {
     "HAND_ROLLED_LEASE_TTL": "2",
     "HAND_ROLLED_HEARTBEAT_INTERVAL": "0.3",
@@ -27,25 +31,27 @@ SETTINGS = {
     "TEMPORAL_VERSION_HEARTBEAT_TIMEOUT": "2",
     "TEMPORAL_VERSION_HEARTBEAT_THROTTLE": "0.3",
 }
+DEADLINE = 90.0
+"""Seconds after which a condition that does not come true fails its test."""
 
 
 @dataclass
 class Cluster:
-    """The workers of one test."""
+    """Start workers and runs, wait for what they do. `app` is a `module:NAME`."""
 
     engine: Engine
-    env: dict[str, str]
-    name: str
+    env: Mapping[str, str]
     directory: Path
+    app: str = "comparison.chaos.app:APP"
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        command = ["worker", "--engine", self.name, "--app", "tests.chaos.app:APP"]
+        """A worker process in a session of its own."""
+        command = ["worker", "--engine", self.engine.name, "--app", self.app]
         with (self.directory / f"worker-{len(self.workers)}.log").open("wb") as log:
             worker = subprocess.Popen(
                 [sys.executable, "-m", "two_workers.cli", *command],
                 env={**self.env, "CHAOS_DIR": str(self.directory)},
-                cwd=Path(__file__).parents[2],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -53,25 +59,28 @@ class Cluster:
         self.workers.append(worker)
         return worker
 
-    async def start_run(self, *places: str) -> str:
-        run = Run(run_id=f"tour-{uuid.uuid4().hex[:8]}", kind="tour", payload=list(places))
+    async def start_run(self, kind: str, payload: JsonValue) -> str:
+        """Start a run under a fresh id."""
+        run = Run(run_id=f"chaos-{uuid.uuid4().hex[:8]}", kind=kind, payload=payload)
         await self.engine.start(run)
         return run.run_id
 
     def calls(self, **match: Any) -> list[dict[str, Any]]:
+        """What the effects noted, in order, as far as it has these values."""
         path = self.directory / "calls.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         calls = [json.loads(line) for line in lines]
         return [call for call in calls if match.items() <= call.items()]
 
     def open(self, *places: str) -> None:
+        """Let the steps at these places end."""
         for place in places:
             (self.directory / f"open-{place}").touch()
 
-    async def until(self, true: Callable[[], Any], *, what: str) -> Any:
+    async def until(self, true: Callable[[], T], *, what: str) -> T:
         """Wait for a condition; the deadline only bounds a failing test."""
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE):
                 while not (found := true()):
                     await asyncio.sleep(0.02)
         except TimeoutError:
@@ -80,35 +89,9 @@ class Cluster:
         return found
 
     def close(self) -> None:
+        """Kill what is left, by pid."""
         for worker in self.workers:
             if worker.poll() is None:
                 worker.send_signal(signal.SIGCONT)
                 worker.kill()
             worker.wait()
-
-
-@pytest.fixture(scope="module", params=["hand_rolled", "temporal"])
-async def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[EnginePlugin, dict[str, str]]]:
-    plugin = engine_plugin(request.param)
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE_", "TEMPORAL_"))}
-    env = {**clean, **SETTINGS}
-    async with plugin.embedded(tmp_path_factory.mktemp(request.param), env) as found:
-        merged = {**env, **found}
-        await plugin.prepare(plugin.settings(merged))
-        yield plugin, merged
-
-
-@pytest.fixture
-async def cluster(
-    server: tuple[EnginePlugin, dict[str, str]], tmp_path: Path
-) -> AsyncIterator[Cluster]:
-    plugin, env = server
-    env = {**env, "TEMPORAL_VERSION_TASK_QUEUE": f"chaos-{uuid.uuid4().hex[:8]}"}
-    async with plugin.connect(plugin.settings(env)) as engine:
-        running = Cluster(engine, env, plugin.name, tmp_path)
-        try:
-            yield running
-        finally:
-            running.close()

@@ -7,13 +7,13 @@ import signal
 
 import pytest
 
-from tests.chaos.conftest import Cluster
+from comparison.chaos.cluster import Cluster
 from two_workers import RunCancelled, RunState
 
 
 async def test_a_killed_workers_run_is_resumed_where_it_stood(cluster: Cluster) -> None:
     victim = cluster.start_worker()
-    run_id = await cluster.start_run("a", "b", "c")
+    run_id = await cluster.start_run("tour", ["a", "b", "c"])
     cluster.open("a")
     await cluster.until(lambda: cluster.calls(event="begin", key="1.0"), what="in the second step")
     victim.kill()
@@ -32,7 +32,7 @@ async def test_a_killed_workers_run_is_resumed_where_it_stood(cluster: Cluster) 
 
 async def test_a_paused_worker_is_taken_over_and_told_to_stop(cluster: Cluster) -> None:
     paused = cluster.start_worker()
-    run_id = await cluster.start_run("a", "b")
+    run_id = await cluster.start_run("tour", ["a", "b"])
     cluster.open("a")
     await cluster.until(lambda: cluster.calls(event="begin", key="1.0"), what="in the second step")
     successor = cluster.start_worker()
@@ -60,7 +60,7 @@ async def test_a_paused_worker_is_taken_over_and_told_to_stop(cluster: Cluster) 
 
 async def test_a_cancelled_run_is_not_resumed_after_its_workers_death(cluster: Cluster) -> None:
     victim = cluster.start_worker()
-    run_id = await cluster.start_run("a", "b")
+    run_id = await cluster.start_run("tour", ["a", "b"])
     await cluster.until(lambda: cluster.calls(event="begin", key="0.0"), what="in the first step")
     victim.send_signal(signal.SIGSTOP)  # so that the request cannot reach it before it dies
     await cluster.engine.cancel(run_id)
@@ -74,7 +74,7 @@ async def test_a_cancelled_run_is_not_resumed_after_its_workers_death(cluster: C
 
 async def test_a_worker_told_to_stop_hands_over_and_exits_cleanly(cluster: Cluster) -> None:
     leaving = cluster.start_worker()
-    run_id = await cluster.start_run("a", "b")
+    run_id = await cluster.start_run("tour", ["a", "b"])
     await cluster.until(lambda: cluster.calls(event="begin", key="0.0"), what="in the first step")
     staying = cluster.start_worker()
     leaving.send_signal(signal.SIGTERM)

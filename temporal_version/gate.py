@@ -17,8 +17,8 @@ What keeps it exact when things die:
 - a *paused* worker: its activity lost the lease and runs again under the same permit, so calls in
   flight may exceed the limit by the zombies that do not know yet. No permit can prevent that.
 
-The price, for each permit: 3 to 6 events here and in the run, and one more round trip. One gate
-serves tens of permits a second. With no limits in force there is no gate and no price.
+The price is in the README: events here and in the run, and one more round trip for each permit.
+With no limits in force there is no gate and no price.
 """
 
 from __future__ import annotations

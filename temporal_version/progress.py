@@ -45,8 +45,9 @@ with workflow.unsafe.imports_passed_through():
         load_outcome,
     )
 
-JOURNAL_LIMIT = 1_000_000
-"""Bytes of outcomes that may be carried: well under the server's 2 MB for one payload."""
+CARRY_LIMIT = 1_000_000
+"""Bytes that a run may carry on: well under the server's 2 MB for one payload. Above, a run goes on
+in one history, as long as the server allows."""
 
 
 class Inbox:
@@ -66,7 +67,8 @@ class Inbox:
 
     async def take(self, name: str) -> JsonValue:
         """The payload of the next signal called `name`; waits for it."""
-        await workflow.wait_condition(lambda: self.has(name))
+        while not self.has(name):  # two steps of a batch may wait for the same signal
+            await workflow.wait_condition(lambda: self.has(name))
         signal = next(signal for signal in self.undelivered if signal.name == name)
         self.undelivered.remove(signal)
         return signal.payload
@@ -85,7 +87,6 @@ class Progress:
         self.places = asyncio.Semaphore(FAN_OUT)
         self.by_reference: dict[str, JsonValue] = {}
         self._journal = list(run.carried.batches)
-        self._journal_size = 0
         self._shown: tuple[str | None, int] = (run.carried.state, run.carried.cost)
 
     def recorded(self, steps: Sequence[Step[Any]]) -> list[Succeeded | Failed] | None:
@@ -122,14 +123,10 @@ class Progress:
                 for s, o in zip(steps, outcomes, strict=True)
             )
         )
-        self._journal_size += sum(len(r.model_dump_json()) for r in self._journal[-1])
         self.batch += 1
         self.show_cost()
-        suggested = workflow.info().is_continue_as_new_suggested()
-        if suggested and self._journal_size < JOURNAL_LIMIT:
-            await self.permits.settled()
-            stop_if_cancelled()  # the next run would not know of it
-            self._continue_as_new()
+        if workflow.info().is_continue_as_new_suggested():
+            await self._continue_as_new()
 
     def fitting(self, result: JsonValue) -> JsonValue:
         """The run's result, if the server will take it. Raises `AgentError`."""
@@ -171,7 +168,9 @@ class Progress:
         worst_case = self.app.effect(step).worst_case
         return worst_case(step) if worst_case else 0
 
-    def _continue_as_new(self) -> None:
+    async def _continue_as_new(self) -> None:
+        await self.permits.settled()
+        stop_if_cancelled()  # the next run would not know of it
         carried = Carried(
             batches=tuple(self._journal),
             cost=self.cost,
@@ -180,7 +179,9 @@ class Progress:
             undelivered=tuple(self.inbox.undelivered),
             admitted=self.permits.admitted,
         )
-        workflow.continue_as_new(self.run.model_copy(update={"carried": carried}))
+        following = self.run.model_copy(update={"carried": carried})
+        if len(following.model_dump_json()) < CARRY_LIMIT or self.app.settings.payload_store:
+            workflow.continue_as_new(following)
 
 
 def stop_if_cancelled() -> None:

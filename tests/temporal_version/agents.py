@@ -63,6 +63,10 @@ async def large(script: Script) -> str:
     return "y" * script.size
 
 
+async def waits_twice_at_once(script: Script) -> list[object]:
+    return await do_all([WaitForSignal(name="go"), WaitForSignal(name="go")])
+
+
 async def counts_signals(script: Script) -> list[object]:
     """Alternates work and signals, so that it continues as new with some undelivered."""
     seen: list[object] = []

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from temporalio import activity
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
@@ -25,6 +26,13 @@ CALL = StepCall(key="run-1/0.0", step={"text": "a", "ledger": ""})
 POLICY = Retry(max_attempts=3, initial=0.5, backoff=2.0)
 
 
+class Alone(Attempt):
+    """There is no server here, so nobody can have cancelled the run."""
+
+    async def _refuse_cancelled(self, info: activity.Info) -> None:
+        return
+
+
 class Desk:
     """An activity environment, the attempt in it, and the heartbeats it sent."""
 
@@ -33,7 +41,7 @@ class Desk:
         self.beats: list[Tries] = []
         self.environment.on_heartbeat = lambda *details: self.beats.append(details[0])
         quick = {"TEMPORAL_VERSION_HEARTBEAT_THROTTLE": "0.1"}
-        self.attempt = Attempt(
+        self.attempt = Alone(
             Work, Effect(run, retry=POLICY, **effect), read(quick), "worker-1", "resources"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -119,3 +120,23 @@ async def test_a_terminated_run_counts_as_cancelled(bench: Bench) -> None:
         await ended(bench, run_id)
         await bench.ledger.until("cancelled", 1)
     assert (await bench.engine.get(run_id)).state is RunState.CANCELLED
+
+
+async def test_a_step_that_was_not_begun_is_not_begun_after_the_cancel(bench: Bench) -> None:
+    """No worker is there: step and request lie side by side when one comes."""
+    settings, client = bench.settings(), bench.engine.client
+    register(APP, settings)
+    run_id = await bench.start("a")
+    async with Worker(
+        client,
+        task_queue=settings.queue("work"),
+        workflows=[AgentRun],
+        workflow_runner=sandbox([APP]),
+    ):
+        while not await bench.events(run_id, "ACTIVITY_TASK_SCHEDULED"):
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(1.0)  # longer than a first attempt that starts at once
+    await bench.engine.cancel(run_id)
+    async with bench.worker():
+        await ended(bench, run_id)
+    assert bench.ledger.entries() == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from temporalio.worker import Worker
 
@@ -9,6 +11,7 @@ from temporal_version import messages
 from temporal_version.registry import register
 from temporal_version.worker import sandbox
 from temporal_version.workflow import AgentRun
+from tests.temporal_version import agents
 from tests.temporal_version.app import APP, COUNTS, GROWS, LARGE, PARALLEL
 from tests.temporal_version.conftest import Bench
 from two_workers import RunFailed, RunState
@@ -109,3 +112,12 @@ async def test_a_step_that_nobody_takes_fails_at_its_deadline(bench: Bench) -> N
     ):
         with pytest.raises(RunFailed, match="TimeoutError"):
             await bench.engine.result(run_id, timeout=60)
+
+
+async def test_two_steps_that_wait_for_the_same_signal_get_one_each_in_order(bench: Bench) -> None:
+    run_id = await bench.start()
+    async with bench.worker(replace(APP, agent=agents.waits_twice_at_once)):
+        await bench.until_state(run_id, RunState.WAITING)
+        for n in (1, 2):
+            await bench.engine.signal(run_id, "go", n, signal_id=f"s{n}")
+        assert await bench.engine.result(run_id, timeout=60) == [1, 2]

@@ -161,25 +161,25 @@ def _runs(results: Sequence[ArmResult]) -> list[Row]:
 
 def differences(results: Sequence[ArmResult]) -> list[str]:
     """Who came out ahead at what, for each pair of arms of different engines: both ways."""
-    return [
-        sentence
+    pairs = [
+        (left, right)
         for i, left in enumerate(results)
         for right in results[i + 1 :]
         if find_arm(left.arm).engine != find_arm(right.arm).engine
-        for sentence in _compared(left.measures, right.measures)
     ]
+    said = []
+    for left, right in pairs:
+        who = f"{left.arm} and {right.arm}: " if len(pairs) > 1 else ""
+        said += [who + sentence for sentence in _compared(left.measures, right.measures)]
+    return said
 
 
 def _compared(a: Measures, b: Measures) -> Iterator[str]:
     for kind, section in FAULTS.items():
         one, other = a.takeover[kind], b.takeover[kind]
         if one is not None and other is not None:
-            gap = find_arm(b.arm).middle(kind) - find_arm(a.arm).middle(kind)
-            by_settings = (
-                f"The settings alone predict {abs(gap):.2f} s in favour of "
-                f"{a.arm if gap > 0 else b.arm}."
-            )
-            yield f"{section}: {_ahead(a.arm, one, b.arm, other)} {by_settings}"
+            ahead = _ahead(a.arm, one, b.arm, other)
+            yield f"{section}: {ahead} {_by_settings(a.arm, b.arm, kind)}"
     if a.productive is not None and b.productive is not None:
         yield f"First new step after a kill: {_ahead(a.arm, a.productive, b.arm, b.productive)}"
     yield _fewer("Duplicate calls per orphaned run", a.arm, _per_orphan(a), b.arm, _per_orphan(b))
@@ -188,6 +188,14 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
     for case, title in CANCELS.items():
         label = f"{title}, seconds to the run's end"
         yield _fewer(label, a.arm, _ended(a, case), b.arm, _ended(b, case))
+
+
+def _by_settings(left: str, right: str, kind: str) -> str:
+    gap = find_arm(right).middle(kind) - find_arm(left).middle(kind)
+    if abs(gap) < 0.005:
+        return "The settings alone predict no difference."
+    favoured = left if gap > 0 else right
+    return f"The settings alone predict {abs(gap):.2f} s in favour of {favoured}."
 
 
 def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 
-from comparison.evidence import Case, FaultRecord
+from comparison.evidence import Case, FaultRecord, Ownership
 from comparison.faults import takeovers
 from comparison.ledger import Call
 from comparison.owner_checks import inv_fence
@@ -53,17 +53,21 @@ def zombies(case: Case) -> Zombies:
 
 
 def _zombie_calls(case: Case, fault: FaultRecord) -> Iterator[Call]:
-    """Calls of a woken worker for work that somebody newer had claimed or called for."""
+    """Calls of a victim that came back, for work that somebody newer had claimed or called for."""
     assert fault.resumed_ns is not None
-    claims = case.evidence.ownerships
     for calls in case.calls.by_key.values():
         for call in calls:
-            who, begun = call.who, call.begin.t_ns
-            if who.worker != fault.victim or begun < fault.resumed_ns:
+            if call.who.worker != fault.victim or call.begin.t_ns < fault.resumed_ns:
                 continue
-            newer_call = any(c.who.fence > who.fence and c.begin.t_ns < begun for c in calls)
-            newer_claim = any(
-                o.what == who.run and o.fence > who.fence and o.since_ns < begun for o in claims
-            )
-            if newer_call or newer_claim:
+            begun, fence = call.begin.t_ns, call.who.fence
+            newer = any(c.who.fence > fence and c.begin.t_ns < begun for c in calls)
+            owner = _owner(case, call.who.run, begun)
+            lost = owner is not None and owner.fence > fence and owner.worker != fault.victim
+            if newer or lost:
                 yield call
+
+
+def _owner(case: Case, run: str, t_ns: int) -> Ownership | None:
+    """Who owned a run at a time, where the engine has claims of whole runs on record."""
+    claims = [o for o in case.evidence.ownerships if o.what == run and o.since_ns < t_ns]
+    return max(claims, key=lambda claim: claim.since_ns, default=None)

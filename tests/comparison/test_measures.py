@@ -63,6 +63,15 @@ def test_a_zombies_call_is_counted_whether_or_not_it_is_refused() -> None:
     assert (found.spared, found.calls_made, found.calls_refused) == (1, 2, 1)
 
 
+def test_without_fences_a_zombie_is_whoever_is_not_the_owner_on_record() -> None:
+    planted = Planted()
+    planted.call("run-1", "2.0", 0, "C", at=13.2, ends=13.3)
+    planted.claim("run-9", 1, "C", at=13.4)
+    planted.call("run-9", "0.0", 0, "C", at=13.5, ends=13.6)
+    found = measure(planted.case()).zombies
+    assert found.calls_made == 1, "B owns run-1 by then; run-9 is C's own"
+
+
 def test_an_accepted_stale_write_is_counted_as_tried_and_accepted() -> None:
     planted = Planted()
     planted.write("run-1", "1.0", 1, "C", at=13.1)

@@ -178,8 +178,9 @@ class Slots:
         return rows[0]["granted"] or not rows[0]["limited"]
 
     async def try_reserve(self, place: Place, attempt: int, amount: int) -> bool:
-        """True if `amount` micro-dollars are put aside; False while calls under way may still
-        turn out cheaper. Raises `BudgetExceeded` if it cannot fit any more."""
+        """True if `amount` micro-dollars are put aside; False while other calls of the run are
+        under way: they may turn out cheaper, and are paid for, so their results are waited for.
+        Raises `BudgetExceeded` if it cannot fit any more."""
         if self.budget is None or amount == 0:
             return True
         values = {"batch": place.batch, "position": place.position, "attempt": attempt}
@@ -190,7 +191,7 @@ class Slots:
             raise LeaseLost(self.journal.lease, "its reservation was refused")
         if found["done"]:
             return True
-        if found["cost"] + amount > self.budget:
+        if found["reserved"] == 0 and found["cost"] + amount > self.budget:
             raise BudgetExceeded(
                 f"budget of {self.budget} micro-dollars: {found['cost']} are spent, and this step "
                 f"may cost up to {amount}; raise the budget of a new run, or lower the worst case"

@@ -389,6 +389,24 @@ async def test_a_suspended_run_stops_at_its_next_boundary_and_goes_on_later(stor
     assert held.begun.qsize() == 1
 
 
+async def test_a_fan_out_over_the_budget_fails_after_the_calls_that_were_paid_for(
+    store: Store,
+) -> None:
+    """Three calls, each of which may cost 400 and does: two fit, and are not thrown away."""
+
+    async def price(step: Ask, call: Call) -> str:
+        await asyncio.sleep(0.2)
+        return step.text
+
+    run_id = await store.enqueue(budget=1000)
+    served = app(ask_together, price, worst_case=lambda step: 400, cost=lambda result: 400)
+    async with working(store, served):
+        with pytest.raises(RunFailed, match="BudgetExceeded"):
+            await store.engine.result(run_id, timeout=60)
+    assert len(await store.engine.steps(run_id)) == 2
+    assert (await store.engine.get(run_id)).cost == 800
+
+
 # Statements with a record
 
 

@@ -56,7 +56,7 @@ async def connect_client(settings: Settings, *, identity: str | None = None) -> 
     """
     config = _config(settings)
     address = config["target_host"] = config.get("target_host") or "localhost:7233"
-    runtime = _runtime(settings.prometheus if identity else None)
+    runtime = shared_runtime(settings.prometheus if identity else None)
     try:
         client = await Client.connect(
             **config,
@@ -112,7 +112,7 @@ async def _check_namespace(client: Client, address: str) -> None:
 
 
 @cache
-def _runtime(prometheus: str | None) -> Runtime:
+def shared_runtime(prometheus: str | None) -> Runtime:
     """One for each process: it owns threads, and serves the metrics of all its workers.
 
     The SDK's own default writes its warnings to stdout, where a report or a result may be going.

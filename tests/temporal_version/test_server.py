@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,9 +14,22 @@ from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 
 from temporal_version.plugin import PLUGIN
 from temporal_version.server import DevServer, find_executable
-from tests.temporal_version.conftest import Bench, new_server
+from tests.temporal_version.conftest import ROOT, Bench, new_server
 from two_workers import BadInput, EngineUnavailable
 from two_workers.engines import server_for
+
+OWNER = """
+import asyncio, pathlib, sys
+from tests.temporal_version.conftest import new_server
+
+async def main():
+    server = new_server(pathlib.Path(sys.argv[1]))
+    await server.start()
+    print(server.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
 
 
 def alive(pid: int) -> bool:
@@ -46,6 +60,22 @@ async def test_a_server_is_stopped_when_the_body_fails(tmp_path: Path) -> None:
     await server.kill()
     assert not alive(pid)
     await server.stop()  # nothing left to stop: no error
+
+
+async def test_a_server_does_not_outlive_a_killed_owner(tmp_path: Path) -> None:
+    owner = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", OWNER, str(tmp_path)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert owner.stdout is not None
+    async with asyncio.timeout(60):
+        pid = int(await owner.stdout.readline())
+        assert alive(pid)
+        owner.kill()
+        await owner.wait()
+        while alive(pid):
+            await asyncio.sleep(0.05)
 
 
 async def test_a_server_that_ends_at_once_says_why(tmp_path: Path) -> None:

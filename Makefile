@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install compare mapping evidence ladder chaos test check bench clean
+.PHONY: help install compare mapping evidence ladder faults chaos test check bench clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -12,6 +12,9 @@ compare: install ## break real workers on both engines and report (about 3 minut
 
 ladder: install  ## each idea of the story broken and fixed: what breaks, who convicts it (3 minutes)
 	@$(BIN)/two-workers ladder $(ARGS)
+
+faults: install  ## the rarer faults, once each: partitions, cuts, stalls, restarts (10 minutes)
+	@$(BIN)/two-workers faults $(ARGS)
 
 mapping: install ## every concept by hand and on Temporal (ARGS=fence: one, with evidence)
 	@$(BIN)/two-workers mapping $(ARGS)

@@ -177,8 +177,8 @@ async def break_once(
     """
     clock, logs = Clock.now(), directory / "logs"
     async with contextlib.AsyncExitStack() as stack:
-        data = stack.enter_context(_scratch())
-        env, server = await stack.enter_async_context(_server(arm, data))
+        data = stack.enter_context(scratch())
+        env, server = await stack.enter_async_context(arm_server(arm, data))
         cluster = await stack.enter_async_context(Cluster.open(logs))
         world = await stack.enter_async_context(
             open_world(
@@ -257,13 +257,14 @@ async def _patiently(trial: Trial, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
+def scratch() -> Iterator[Path]:
+    """A directory for the server's data, gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="two-workers-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 @asynccontextmanager
-async def _server(arm: Arm, directory: Path) -> AsyncIterator[tuple[dict[str, str], Server]]:
+async def arm_server(arm: Arm, directory: Path) -> AsyncIterator[tuple[dict[str, str], Server]]:
     """The arm's embedded server, and how to crash it."""
     base = {**os.environ, **arm.env}
     if arm.engine != "temporal":

@@ -15,6 +15,7 @@ import click
 
 from two_workers.cli import (
     compare,
+    faults,
     investigate,
     ladder,
     new,
@@ -58,7 +59,7 @@ def cli(context: click.Context) -> None:
 
 
 for module in (
-    compare, study, ladder, investigate, new, operate, runs, serve, servers, worker,
+    compare, study, ladder, faults, investigate, new, operate, runs, serve, servers, worker,
 ):  # fmt: skip
     for command in module.COMMANDS:
         cli.add_command(command)

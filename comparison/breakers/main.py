@@ -1,0 +1,83 @@
+"""`two-workers faults`: each fault once on each arm, and what became of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from comparison.arms import Arm
+from comparison.breakers.catalogue import Fault
+from comparison.breakers.skew import Skipped
+from comparison.breakers.trial import judge
+from comparison.evidence import Case
+from comparison.faults import takeovers
+from comparison.verdicts import EXIT_CODES, Outcome, worst
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault on one arm. `again` counts calls that were carried out more than once."""
+
+    fault: str
+    arm: str
+    outcome: Outcome
+    story: str
+
+
+async def bring_all(
+    arms: Sequence[Arm], faults: Sequence[Fault], directory: Path, say: Callable[[str], None]
+) -> int:
+    """Bring every fault to every arm, one at a time. Returns the exit code.
+
+    0 when every fault landed and no check objects, 1 when one does, 2 when a fault did not land
+    or could not be brought. Evidence, ledgers and logs are under `directory`.
+    """
+    rows = []
+    for fault in faults:
+        say(f"{fault.name}: {fault.what}")
+        for arm in arms:
+            if not fault.fits(arm):
+                say(f"    {arm.name:<18} its server knows no such fault")
+                continue
+            row = await _bring(fault, arm, directory / arm.name / fault.name)
+            say(f"  {_SIGN[row.outcome]} {arm.name:<18} {row.story}")
+            rows.append(row)
+    return EXIT_CODES[worst(row.outcome for row in rows)]
+
+
+_SIGN = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}
+
+
+async def _bring(fault: Fault, arm: Arm, directory: Path) -> Row:
+    try:
+        case = await fault.bring(arm, directory)
+    except Skipped as reason:
+        return Row(fault.name, arm.name, Outcome.UNKNOWN, f"skipped: {reason}")
+    except TimeoutError as problem:
+        return Row(fault.name, arm.name, Outcome.UNKNOWN, f"did not come about: {problem}")
+    case.write(directory)
+    return Row(fault.name, arm.name, *_told(case))
+
+
+def _told(case: Case) -> tuple[Outcome, str]:
+    """The verdict on a case, and the case in one line."""
+    [fault] = case.evidence.faults
+    if not fault.landed:
+        return Outcome.UNKNOWN, f"did not land: {fault.problem}"
+    objections = [v for v in judge(case) if v.outcome is Outcome.FAIL]
+    if objections:
+        return Outcome.FAIL, "; ".join(f"{v.invariant}: {v.detail}" for v in objections)
+    ended = sum(end.state.is_final for end in case.evidence.ends)
+    again = sum(
+        len([call for call in calls if call.executed]) - 1
+        for calls in case.calls.by_key.values()
+        if any(call.executed for call in calls)
+    )
+    taken = takeovers(case.calls.ledger.calls.values(), fault).values()
+    parts = [f"{ended} of {len(case.evidence.starts)} runs ended", f"{again} calls paid again"]
+    if taken:
+        parts.append(f"taken over after {(min(taken) - fault.after_ns) / 1e9:.1f} s")
+    if case.evidence.refused_writes:
+        parts.append(f"{len(case.evidence.refused_writes)} late writes refused")
+    return Outcome.PASS, ", ".join(parts)

@@ -1,0 +1,126 @@
+"""Overload: two investigations arrive for each one that ends, with limits in force or without.
+
+Tied to the ends, the arrivals are twice the capacity on a machine of any speed, for as long as the
+load lasts. The ledger says how many calls were at work at once, and what that cost; the runs'
+own times say how long they waited for their first call.
+
+An engine's limits bound what is *at work*: calls in flight, and so the rate at which money is
+spent. They do not refuse at the door, so the queue grows with them too, and its age is reported
+in both cases. (The ladder's last rung shows a door that refuses.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from comparison.arms import Arm
+from comparison.breakers.trial import LATENCY, Trial, arm_server, scratch
+from comparison.cluster import Cluster
+from comparison.engines import plugin_of
+from comparison.ledger import Ledger
+from comparison.world.client import app_env, open_world
+from two_workers import Limits
+
+WORKERS = 2
+WITHOUT, WITH = Limits(), Limits(max_active=2, pools={"model": 1})
+PATIENCE = 120.0
+"""Seconds in which the runs at work must make room for the next arrival."""
+
+
+@dataclass(frozen=True)
+class Overload:
+    """One load and what became of it. Ages in seconds, money in micro-dollars."""
+
+    limits: Limits
+    arrivals: int
+    most_runs_at_work: int
+    most_model_calls_at_once: int
+    age_first_quarter: float
+    age_last_quarter: float
+    micro_usd: int
+    seconds: float
+
+    @property
+    def micro_usd_per_second(self) -> float:
+        """How fast the money went."""
+        return self.micro_usd / self.seconds
+
+
+async def overload(arm: Arm, directory: Path, limits: Limits, *, arrivals: int = 24) -> Overload:
+    """Load an arm at twice its capacity. Raises `TimeoutError` if it stands still."""
+    async with contextlib.AsyncExitStack() as stack:
+        data = stack.enter_context(scratch())
+        env, server = await stack.enter_async_context(arm_server(arm, data))
+        cluster = await stack.enter_async_context(Cluster.open(directory / "logs"))
+        world = await stack.enter_async_context(
+            open_world(
+                cluster,
+                directory / "ledger.jsonl",
+                seed=1,
+                model_latency=LATENCY,
+                tool_latency=LATENCY,
+            )
+        )
+        env = {**env, **app_env(world.url)}
+        plugin = plugin_of(arm.engine)
+        await plugin.prepare(plugin.settings(env))
+        engine = await stack.enter_async_context(plugin.connect(plugin.settings(env)))
+        await engine.set_limits(limits)
+        trial = Trial(arm, engine, world, cluster, server, env, stack)
+        for _ in range(WORKERS):
+            await trial.worker("investigation.app:APP", {})
+        began = time.monotonic()
+        for arrival in range(arrivals):
+            await _until_ended(trial, arrival // 2)
+            await trial.start(f"run-{arrival:02d}")
+        await _until_ended(trial, arrivals)
+        seconds = time.monotonic() - began
+        await world.catch_up()
+        return _measured(trial, limits, world.ledger, seconds)
+
+
+async def _until_ended(trial: Trial, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            views = [await trial.engine.get(start.run) for start in trial.starts]
+            if sum(view.state.is_final for view in views) >= count:
+                return
+            await asyncio.sleep(0.1)
+
+
+def _measured(trial: Trial, limits: Limits, ledger: Ledger, seconds: float) -> Overload:
+    calls = list(ledger.calls.values())
+    begins: Mapping[str, int] = {c.who.run: c.begin.t_ns for c in reversed(calls)}
+    ages = [(begins[start.run] - start.t_ns) / 1e9 for start in trial.starts]
+    quarter = max(1, len(ages) // 4)
+    spans: dict[str, list[int]] = {}
+    for call in calls:
+        if call.end is not None:
+            spans.setdefault(call.who.run, []).extend((call.begin.t_ns, call.end.t_ns))
+    models = [(c.begin.t_ns, c.end.t_ns) for c in calls if c.end and c.begin.kind == "model"]
+    return Overload(
+        limits=limits,
+        arrivals=len(trial.starts),
+        most_runs_at_work=_most([(min(times), max(times)) for times in spans.values()]),
+        most_model_calls_at_once=_most(models),
+        age_first_quarter=median(ages[:quarter]),
+        age_last_quarter=median(ages[-quarter:]),
+        micro_usd=sum(call.end.micro_usd for call in calls if call.end),
+        seconds=seconds,
+    )
+
+
+def _most(spans: list[tuple[int, int]]) -> int:
+    """The largest number of spans that overlap at one moment."""
+    edges = sorted([(end, -1) for _, end in spans] + [(begin, 1) for begin, _ in spans])
+    most = now = 0
+    for _, change in edges:
+        now += change
+        most = max(most, now)
+    return most

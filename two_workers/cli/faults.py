@@ -1,0 +1,47 @@
+"""`two-workers faults`: network, server, worker and clock faults, once each on each arm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from two_workers.cli.process import run_async
+
+
+@click.command()
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    default=("hand_rolled", "temporal+tuned"),
+    show_default=True,
+    help="A configuration to break. Repeat for several.",
+)
+@click.option("--fault", "faults", multiple=True, help="Only this fault. Repeat for several.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Where evidence, ledgers and logs go.",
+)
+def faults(arms: tuple[str, ...], faults: tuple[str, ...], results: Path) -> int:
+    """Cut off, reset, deafen, stall, drain and crash: what becomes of the runs?
+
+    The rarer faults, once each: enough to see that an engine survives one, not how often it does.
+    Exit code 0 if every run ended as it should, 1 if not, 2 if a fault did not land.
+    """
+    from comparison.arms import find_arm
+    from comparison.breakers.catalogue import FAULTS, find_fault
+    from comparison.breakers.main import bring_all
+
+    chosen = [find_fault(name) for name in faults] or list(FAULTS.values())
+    directory = results / "faults" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    code = run_async(bring_all([find_arm(name) for name in arms], chosen, directory, click.echo))
+    click.echo(f"evidence, ledgers and logs: {directory}")
+    return code
+
+
+COMMANDS = [faults]

@@ -21,16 +21,21 @@ from two_workers.engines import new_worker_id
 from two_workers.steps import Step, Succeeded
 
 CREATE = """
-    CREATE TABLE first_scene (
+    DROP SCHEMA IF EXISTS first_scene CASCADE;
+    CREATE SCHEMA first_scene;
+    CREATE TABLE first_scene.runs (
         run_id text PRIMARY KEY,
         payload json NOT NULL,
         status text NOT NULL DEFAULT 'pending',
         lease_owner text
     )
 """
-SELECT = "SELECT run_id, payload FROM first_scene WHERE status = 'pending' ORDER BY run_id LIMIT 1"
-UPDATE = "UPDATE first_scene SET status = 'running', lease_owner = %s WHERE run_id = %s"
-FINISH = "UPDATE first_scene SET status = 'succeeded' WHERE run_id = %s"
+SELECT = """
+    SELECT run_id, payload FROM first_scene.runs
+    WHERE status = 'pending' ORDER BY run_id LIMIT 1
+"""
+UPDATE = "UPDATE first_scene.runs SET status = 'running', lease_owner = %s WHERE run_id = %s"
+FINISH = "UPDATE first_scene.runs SET status = 'succeeded' WHERE run_id = %s"
 
 
 async def main() -> None:

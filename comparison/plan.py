@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from comparison.ledger import CallKind
@@ -72,6 +72,10 @@ class Plan:
     def silences(self) -> int:
         """How many faults need a proxy between a worker and its server."""
         return sum(fault.kind == "silence" for fault in self.faults)
+
+    def without_silences(self) -> Plan:
+        """The same plan where no proxy may be put before the server."""
+        return replace(self, faults=tuple(f for f in self.faults if f.kind != "silence"))
 
 
 def stream(seed: int, purpose: str) -> random.Random:

@@ -64,11 +64,11 @@ async def play(directory: Path, seed: int, question: str) -> Paid:
             open_world(cluster, directory / "ledger.jsonl", seed=seed) as world,
             await psycopg.AsyncConnection.connect(env["DATABASE_URL"]) as connection,
         ):
-            await connection.execute("DROP TABLE IF EXISTS first_scene")
             await connection.execute(CREATE)
             payload = Question(text=question).model_dump(mode="json")
             await connection.execute(
-                "INSERT INTO first_scene (run_id, payload) VALUES (%s, %s)", (RUN, Json(payload))
+                "INSERT INTO first_scene.runs (run_id, payload) VALUES (%s, %s)",
+                (RUN, Json(payload)),
             )
             await connection.commit()
             await _race(cluster, connection, {**env, **app_env(world.url)})
@@ -78,7 +78,7 @@ async def play(directory: Path, seed: int, question: str) -> Paid:
 
 async def _race(cluster: Cluster, connection: psycopg.AsyncConnection, env: dict[str, str]) -> None:
     """Let both workers SELECT before either can UPDATE; then let them go to their ends."""
-    await connection.execute("SELECT FROM first_scene WHERE run_id = %s FOR UPDATE", (RUN,))
+    await connection.execute("SELECT FROM first_scene.runs WHERE run_id = %s FOR UPDATE", (RUN,))
     command = [sys.executable, "-m", "comparison.naive_worker"]
     workers = await asyncio.gather(
         *(cluster.start(name, command, env, ready=r"^worker (\S+) ready") for name in "AB")

@@ -25,7 +25,7 @@ from pathlib import Path
 from comparison.mapping.recording import Recording
 from two_workers import BadInput
 
-PATIENCE = 15.0
+PATIENCE = 20.0
 """Seconds that a scenario over a broken store waits for what may never come."""
 
 

@@ -69,7 +69,7 @@ def _owner_after_expiry(side: Side) -> object:
 def _takeover(side: Side) -> object:
     seconds = side.facts["seconds from kill to takeover"]
     assert isinstance(seconds, float)
-    return "under 1 s" if seconds < 1 else "1 to 4 s" if seconds < 4 else "over 4 s"
+    return "under 2 s" if seconds < 2 else "2 to 8 s" if seconds < 8 else "over 8 s"
 
 
 def _taken_over(side: Side) -> object:
@@ -189,8 +189,8 @@ QUESTIONS = (
         name="takeover",
         run="kill",
         concept="expiry",
-        asks="Lease 2 s, renewed each 0.5 s, polled each 0.1 s. How long from kill to takeover?",
-        choices=("under 1 s", "1 to 4 s", "over 4 s"),
+        asks="Lease 4 s, renewed each 0.5 s, polled each 0.1 s. How long from kill to takeover?",
+        choices=("under 2 s", "2 to 8 s", "over 8 s"),
         read=_takeover,
     ),
     Question(

@@ -9,7 +9,7 @@ import pytest
 
 from comparison.break_one import GUARDS, convict, find_guard
 from comparison.mapping.record import convicts
-from comparison.mapping.recording import Recording
+from comparison.mapping.recording import Recording, stored
 from comparison.mapping.scenarios import SCENARIOS, find_scenario
 from comparison.mapping.scenarios.run import Servers, run
 from tests.cli.command import two_workers
@@ -43,6 +43,16 @@ async def test_a_scenario_shows_what_it_should(servers: Servers, name: str, tmp_
 async def test_without_a_guard_its_check_convicts(name: str) -> None:
     guard = find_guard(name)
     assert convicts(await convict(guard), guard)
+
+
+@pytest.mark.slow
+def test_a_concept_is_shown_from_a_run_made_now() -> None:
+    before = stored("budget")
+    shown = two_workers("mapping", "run-cost", "--run")
+    assert shown.returncode == 0, shown.stderr
+    assert "run on " in shown.stdout
+    assert "holds INV-BUDGET" in shown.stdout
+    assert stored("budget") == before, "the stored evidence stays as it was"
 
 
 def test_break_shows_the_line_and_the_conviction() -> None:

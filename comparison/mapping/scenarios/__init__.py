@@ -31,13 +31,14 @@ class Scenario:
         return (self.carry_out.__doc__ or "").partition("\n")[0]
 
 
+# Long compared with what a busy machine does to a process, short compared with a reader's patience.
 COMMON = {
-    "HAND_ROLLED_LEASE_TTL": "2",
+    "HAND_ROLLED_LEASE_TTL": "4",
     "HAND_ROLLED_HEARTBEAT_INTERVAL": "0.5",
     "HAND_ROLLED_POLL_INTERVAL": "0.1",
     "HAND_ROLLED_CRASH_DETECTION": "false",
     "TEMPORAL_VERSION_ARM": "tuned",
-    "TEMPORAL_VERSION_HEARTBEAT_TIMEOUT": "2",
+    "TEMPORAL_VERSION_HEARTBEAT_TIMEOUT": "4",
     "TEMPORAL_VERSION_HEARTBEAT_THROTTLE": "0.5",
 }
 
@@ -47,7 +48,7 @@ _ALL = (
     Scenario(takeover.kill),
     Scenario(
         takeover.stuck,
-        {"HAND_ROLLED_PROGRESS_TIMEOUT": "1.5", "TEMPORAL_VERSION_PROGRESS_TIMEOUT": "1.5"},
+        {"HAND_ROLLED_PROGRESS_TIMEOUT": "3", "TEMPORAL_VERSION_PROGRESS_TIMEOUT": "3"},
     ),
     Scenario(steering.cancel),
     Scenario(steering.boundary),

@@ -27,7 +27,8 @@ from comparison.cluster import Cluster
 from comparison.mapping.recording import Recording, Side
 from comparison.mapping.scenarios import COMMON, Scenario, find_scenario
 from comparison.mapping.scenarios.bench import Bench, NotSeen
-from comparison.mapping.scenarios.watch import HistoryObserver, TableObserver
+from comparison.mapping.scenarios.watch_history import HistoryObserver
+from comparison.mapping.scenarios.watch_table import TableObserver
 from two_workers import engine_plugin
 from two_workers.engines import server_for
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.text import Text
 
 
 class Progress:
@@ -37,6 +38,6 @@ class Progress:
                 soft_wrap=True,
             )
             if self._status is not None:
-                self._status.update(f"{part}: {text}")
+                self._status.update(Text(f"{part}: {text}"))
 
         return say

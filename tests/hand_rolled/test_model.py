@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -409,15 +409,17 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def test_the_store_agrees_with_the_model(url: str) -> None:
-    check(url, 25)
+    check(url, 25, phases=[Phase.generate])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_store_agrees_with_the_model_for_long(url: str) -> None:
-    check(url, 300)
+    """Also looks for the shortest way to a failure, which takes minutes."""
+    check(url, 300, phases=[Phase.generate, Phase.shrink])
 
 
-def check(url: str, examples: int) -> None:
+def check(url: str, examples: int, *, phases: list[Phase]) -> None:
     chosen = Settings(
         database_url=url, lease_ttl=60, heartbeat_interval=1, notify=False,
         suspect_after=SUSPECT_AFTER, max_crashes=MAX_CRASHES,
@@ -432,6 +434,7 @@ def check(url: str, examples: int) -> None:
                 settings=settings(
                     max_examples=examples,
                     stateful_step_count=40,
+                    phases=phases,
                     deadline=None,
                     suppress_health_check=list(HealthCheck),
                     database=None,

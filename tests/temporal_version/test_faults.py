@@ -96,7 +96,10 @@ async def test_a_stopped_worker_hands_its_step_over_at_once_with_a_fresh_checkpo
 
 
 async def test_deploys_burn_no_attempt(bench: Bench) -> None:
-    """More orderly stops than the retry policy has attempts."""
+    """More orderly stops than the retry policy has attempts; each exit is clean (sdk-python#300).
+
+    By itself the SDK reports them as failures of type `WorkerShutdown`, and deploys use a step up.
+    """
     run_id = await bench.start("a", how="hold")
     for n in range(4):
         process = await bench.process(grace="0")
@@ -109,6 +112,7 @@ async def test_deploys_burn_no_attempt(bench: Bench) -> None:
 
 
 async def test_a_stopped_worker_finishes_within_its_grace(bench: Bench) -> None:
+    """And its completion arrives: sdk-python#367 and #368 were lost at shutdown."""
     run_id = await bench.start("a", how="hold")
     process = await bench.process(grace="50")
     await bench.ledger.until("begin", 1)
@@ -138,6 +142,19 @@ async def test_a_partitioned_worker_loses_its_step_and_hears_of_it_afterwards(
         proxy.heal()
         bench.ledger.release()
         assert await bench.engine.result(run_id, timeout=60) == ["a"]
+
+
+async def test_a_run_in_a_dead_workers_cache_goes_on_elsewhere(bench: Bench) -> None:
+    """sdk-python#783: its next task first waits for the dead worker, `sticky_timeout` long."""
+    run_id = await bench.start(calls=4)
+    first = await bench.process("COUNTS")
+    await bench.until_state(run_id, RunState.WAITING)
+    await bench.kill(first)
+    await bench.process("COUNTS")
+    await bench.engine.signal(run_id, "go", "on", signal_id="1")
+    assert await bench.engine.result(run_id, timeout=100) == ["on"]
+    assert len(await bench.events(run_id, "WORKFLOW_TASK_TIMED_OUT")) <= 1
+    assert len(bench.ledger.entries("begin")) == 4, "rebuilt from history, not done again"
 
 
 async def test_a_blocked_thread_does_not_starve_the_heartbeat(bench: Bench) -> None:

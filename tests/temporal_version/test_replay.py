@@ -64,7 +64,10 @@ async def test_a_changed_agent_does_not_replay(agent: Callable[[Any], Any]) -> N
 
 
 async def test_a_cancelled_fan_out_replays_in_the_same_order_each_time() -> None:
-    """Eight cancellations in one task: their order must not depend on where objects lie."""
+    """Eight cancellations in one task: their order must not depend on where objects lie.
+
+    A run whose cancellation does not replay is wedged, as in sdk-python#1751.
+    """
     for _ in range(20):
         await replay("cancelled_fan_out", app.PARALLEL)
 

@@ -53,6 +53,19 @@ def conclude(directory: Path, console: Console) -> int:
 
     Raises `BadInput` when it holds no whole comparison.
     """
+    report, evidence = _read(directory)
+    _write(directory, report, evidence)
+    to_terminal(report, console)
+    console.print(f"\nEverything is in {directory}", soft_wrap=True)
+    return EXIT_CODES[_overall(report.scene, report.results)]
+
+
+def load(directory: Path) -> Report:
+    """The report on what is under `directory`, judged and measured now. Raises `BadInput`."""
+    return _read(directory)[0]
+
+
+def _read(directory: Path) -> tuple[Report, dict[str, list[Case]]]:
     try:
         experiment = json.loads((directory / "experiment.json").read_text())
         evidence = {
@@ -63,13 +76,8 @@ def conclude(directory: Path, console: Console) -> int:
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{directory}: not the results of a whole comparison: {error}") from error
     results = [judged(cases) for cases in evidence.values()]
-    report = Report(
-        experiment["seed"], experiment["environment"], scene, results, experiment["seconds"]
-    )
-    _write(directory, report, evidence)
-    to_terminal(report, console)
-    console.print(f"\nEverything is in {directory}", soft_wrap=True)
-    return EXIT_CODES[_overall(scene, results)]
+    seed, environment = experiment["seed"], experiment["environment"]
+    return Report(seed, environment, scene, results, experiment["seconds"]), evidence
 
 
 def judged(cases: Sequence[Case]) -> ArmResult:

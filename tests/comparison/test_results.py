@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from comparison.difference import broken, changes, read_limit
 from comparison.evidence import Case
 from comparison.ledger import dump
 from comparison.main import check, compare_full
+from comparison.stats import Interval
 from two_workers import BadInput
 
 from .planted import Planted
@@ -75,6 +79,43 @@ async def test_the_exit_code_is_that_of_the_worst_verdict(
     keep(planted.case("hand_rolled"), done / "block-01" / "hand_rolled")
     assert await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1) == code
     assert check(done) == code, "and again, from the evidence alone"
+
+
+async def slower(tmp_path: Path, done: Path, seconds: float) -> Path:
+    """The same comparison, but B took `seconds` longer to take the killed worker's run over."""
+    other = tmp_path / "other"
+    shutil.copytree(done, other)
+    planted = Planted()
+    planted.records = planted.records[:8]
+    planted.call("run-0", "1.0", 2, "B", at=4.0 + seconds, ends=4.1 + seconds)
+    keep(planted.case("hand_rolled"), other / "block-01" / "hand_rolled")
+    return other
+
+
+async def test_a_regression_beyond_the_limit_is_found_and_a_small_one_is_not(
+    tmp_path: Path, done: Path
+) -> None:
+    await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1)
+    found = changes(done, await slower(tmp_path, done, seconds=1.0))
+    [recovery] = [c for c in found if (c.arm, c.metric) == ("hand_rolled", "recovery_p50")]
+    assert recovery.new.value - recovery.old.value == pytest.approx(1.0)
+    assert recovery.is_noise, "one fault each has no interval, so nothing is shown"
+    assert broken(found, [read_limit("recovery_p50:+20%")]) == []
+    certain = replace(
+        recovery,
+        old=Interval(2.0, 1.9, 2.1),
+        new=Interval(3.0, 2.9, 3.1),
+    )
+    assert broken([certain], [read_limit("recovery_p50:+20%")]) == [certain]
+    assert broken([certain], [read_limit("recovery_p50:+60%")]) == []
+    assert broken([certain], [read_limit("recovery_p50:+1.5")]) == []
+    assert broken([certain], [read_limit("lost:+0")]) == []
+
+
+@pytest.mark.parametrize("text", ["recovery_p50", "speed:+20%", "lost:-1", "lost:+x"])
+def test_a_limit_that_cannot_be_read_is_one_clear_error(text: str) -> None:
+    with pytest.raises(BadInput, match="expected METRIC"):
+        read_limit(text)
 
 
 async def test_a_missing_campaign_is_one_clear_error(tmp_path: Path, done: Path) -> None:

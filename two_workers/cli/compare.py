@@ -98,4 +98,28 @@ def check(directory: Path) -> int:
     return judge_again(directory)
 
 
-COMMANDS = [compare, compare_full, check]
+@click.command()
+@click.argument("before", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("after", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--fail-on",
+    "limits",
+    multiple=True,
+    metavar="METRIC:+20%",
+    help="Exit with 1 if METRIC rose by more. Repeat for several.",
+)
+def diff(before: Path, after: Path, limits: tuple[str, ...]) -> int:
+    """Say how the figures of two comparisons differ, for a build that must not get worse."""
+    from comparison.difference import broken, changes, read_limit
+
+    allowed = [read_limit(limit) for limit in limits]
+    found = changes(before, after)
+    for change in found:
+        click.echo(str(change))
+    worse = broken(found, allowed)
+    for change in worse:
+        click.echo(f"too much: {change.arm} {change.metric}", err=True)
+    return 1 if worse else 0
+
+
+COMMANDS = [compare, compare_full, check, diff]

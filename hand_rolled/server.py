@@ -204,9 +204,10 @@ def _free_port() -> int:
 async def embedded(
     directory: Path, extra: Mapping[str, str] | None = None
 ) -> AsyncIterator[Mapping[str, str]]:
-    """A server under `directory`, stopped on leaving, also on failure and Ctrl-C."""
+    """A server under `directory`, stopped on leaving: on failure, on Ctrl-C, and when killed."""
     elsewhere = await asyncio.to_thread(_make_room, directory)
     server = EmbeddedPostgres(directory / "postgres", extra or {})
+    watcher = _stop_when_we_are_gone(server.data)
     try:
         await asyncio.to_thread(server.create)
         await asyncio.to_thread(server.start)
@@ -214,8 +215,25 @@ async def embedded(
     finally:
         # Not in a thread: an interrupted loop may not wait for one.
         server.stop("fast")
+        watcher.kill()
+        watcher.communicate()
         if elsewhere is not None:
             shutil.rmtree(elsewhere, ignore_errors=True)
+
+
+def _stop_when_we_are_gone(data: Path) -> subprocess.Popen[bytes]:
+    """A process that waits for the end of a pipe which only we hold open, then stops the server.
+
+    A process that is killed cleans up nothing; the kernel closes its pipes all the same.
+    """
+    stop = 'read -r _; read -r pid < "$1/postmaster.pid" && kill -INT "$pid"'
+    return subprocess.Popen(
+        ["/bin/sh", "-c", stop, "sh", str(data)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _make_room(directory: Path) -> Path | None:

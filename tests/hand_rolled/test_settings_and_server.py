@@ -8,6 +8,7 @@ import site
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -100,6 +101,28 @@ async def test_the_embedded_server_stops_when_its_user_fails(tmp_path: Path) -> 
         async with embedded(tmp_path):
             raise ZeroDivisionError
     assert not (tmp_path / "postgres" / "data" / "postmaster.pid").exists()
+
+
+def test_the_embedded_server_does_not_outlive_a_killed_owner(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path; from hand_rolled.server import embedded\n"
+        "async def main():\n"
+        "    async with embedded(Path(sys.argv[1])):\n"
+        "        print('up', flush=True); await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "up\n"
+        pid_file = tmp_path / "postgres" / "data" / "postmaster.pid"
+        assert pid_file.exists()
+        owner.kill()
+    deadline = time.monotonic() + 60
+    while pid_file.exists():
+        assert time.monotonic() < deadline, "the server is still there"
+        time.sleep(0.05)
 
 
 def for_everybody() -> str | None:

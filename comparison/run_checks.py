@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from comparison.evidence import Cancellation, Case, End, Start
+from comparison.ledger import Call
 from comparison.verdicts import Check, Findings
 from two_workers import RunState
 
@@ -119,15 +120,31 @@ def _cancel_problem(case: Case, cancellation: Cancellation) -> str | None:
     if cancellation.state_after is not RunState.CANCELLED:
         return f"{run} was cancelled ({cancellation.case}) but is {cancellation.state_after}"
     calls = [call for call in case.calls.by_run.get(run, []) if call.executed]
-    known = {c.who.worker for c in calls if c.begin.t_ns <= cancellation.acknowledged_ns}
+    before = [c for c in calls if c.begin.t_ns <= cancellation.acknowledged_ns]
     for call in calls:
         begun = call.begin.t_ns
         late = begun > cancellation.acknowledged_ns + ON_ITS_WAY_NS
-        if late and call.who.worker not in known:
+        if late and _resumes(call, before):
             return f"{call.who.worker} resumed {run} after its cancellation was acknowledged"
         if cancellation.ended_ns is not None and begun > cancellation.ended_ns:
             return f"{call.who.key} was called after {run} had ended cancelled"
     return None
+
+
+def _resumes(call: Call, before: list[Call]) -> bool:
+    """True for a call by a worker new to the run that repeats a step or goes on to a later batch.
+
+    A further step of the batch under way is neither: on Temporal its siblings may be with several
+    workers, and those that were scheduled already may still be handed out.
+    """
+    if call.who.worker in {other.who.worker for other in before}:
+        return False
+    repeats = any(other.who.key == call.who.key for other in before)
+    return repeats or _batch(call) > max((_batch(other) for other in before), default=-1)
+
+
+def _batch(call: Call) -> int:
+    return int(call.who.key.rpartition("/")[2].partition(".")[0])
 
 
 def ledger_agrees(case: Case) -> Findings:

@@ -114,6 +114,13 @@ def a_cancelled_run_is_resumed_by_another(planted: Planted) -> None:
     planted.call("run-2", "1.0", 2, "D", at=24.0, ends=24.1)
 
 
+def a_cancelled_run_goes_on_with_another(planted: Planted) -> None:
+    planted.cancellations = [
+        c.model_copy(update={"ended_ns": 30 * S}) for c in planted.cancellations
+    ]
+    planted.call("run-2", "2.0", 2, "D", at=24.0, ends=24.1)
+
+
 def a_cancelled_run_goes_on_after_its_end(planted: Planted) -> None:
     planted.call("run-2", "2.0", 1, "B", at=22.2, ends=22.3)
 
@@ -150,6 +157,7 @@ PLANTED = [
     ("INV-SAME", a_run_fails_that_did_not_without_faults),
     ("INV-KEY", a_repeated_step_has_another_input),
     ("INV-CANCEL", a_cancelled_run_is_resumed_by_another),
+    ("INV-CANCEL", a_cancelled_run_goes_on_with_another),
     ("INV-CANCEL", a_cancelled_run_goes_on_after_its_end),
     ("INV-CANCEL", a_cancelled_run_succeeds_all_the_same),
     ("LEDGER", a_step_is_recorded_that_nobody_called),
@@ -171,6 +179,15 @@ def test_a_planted_lie_is_convicted_by_its_check(
 def test_every_check_but_the_undecidable_one_has_a_planted_lie() -> None:
     convicted = {invariant for invariant, _ in PLANTED}
     assert {check.invariant for check in CHECKS} - convicted == {"INV-LEASE"}
+
+
+def test_a_scheduled_sibling_of_the_batch_under_way_does_not_resume_a_cancelled_run() -> None:
+    planted = Planted()
+    planted.cancellations = [
+        c.model_copy(update={"ended_ns": 30 * S}) for c in planted.cancellations
+    ]
+    planted.call("run-2", "1.1", 1, "D", at=24.0, ends=24.1)
+    assert verdicts(planted.case())["INV-CANCEL"].outcome is Outcome.PASS
 
 
 def test_a_takeover_from_somebody_left_alone_is_undecided_unless_the_engine_says_why() -> None:

@@ -46,14 +46,12 @@ class FastJournal(Journal):
         self._is_new = self.lease.generation == 1
 
     async def load(self) -> tuple[dict[Place, Recorded], dict[Place, OpenStep]]:
-        """The first time under the first generation there can be nothing yet."""
-        if self._is_new:
-            self._is_new = False
-            return {}, {}
-        return await super().load()
+        """At the beginning of the first generation there can be nothing yet."""
+        return ({}, {}) if self._is_new else await super().load()
 
     def record_soon(self, place: Place, entry: Entry, text: str) -> None:
         """Record with the next flush; `settled` waits for it. `text` is the outcome as JSON."""
+        self._is_new = False
         write = self.group.add(self.lease, record=(place, entry, text))
         if write not in self._unsettled:
             self._unsettled.append(write)
@@ -75,6 +73,7 @@ class FastJournal(Journal):
 
     async def patiently(self, statement: LiteralString, **values: Any) -> list[Row]:
         """The end of a run joins a flush; any other statement comes after what was recorded."""
+        self._is_new = False
         if statement is not FINISH:
             await self.settled()
             return await super().patiently(statement, **values)

@@ -1,0 +1,146 @@
+"""What a benchmark computes and writes, apart from measuring."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from benchmarks.bench import Bench
+from benchmarks.peers import PEERS, load_peer
+from benchmarks.ratios import median, p95, ratio, ratio_of_medians
+from benchmarks.report import BEGIN, END, figure, write_json, write_readme
+from benchmarks.results import Estimate, Finding, Report, Rounds
+from benchmarks.targets import Target
+from two_workers import BadInput
+
+NEEDS = {
+    "pgqueuer": ["pgqueuer", "asyncpg"],
+    "dbos": ["dbos"],
+    "procrastinate": ["procrastinate"],
+    "absurd": ["absurd_sdk"],
+}
+
+
+def report(**changes: object) -> Report:
+    row = Finding(
+        row="claims/s",
+        measure="ours | theirs",
+        found=Estimate(value=0.75, low=0.5, high=1.0, n=5),
+        unit="×",
+        target="≥ 0.5 ×",
+        reached=True,
+        note="3 against 4",
+    )
+    return Report(
+        utc="2026-11-29T12:00:00+00:00",
+        quick=False,
+        seconds=540,
+        machine={"cpu": "cpu", "cpus": "2", "load before": "0.1", "load after": "1.0"},
+        server={"server_version": "18", "fsync": "on", "synchronous_commit": "on"},
+        versions={"Python": "3.11"},
+        settings={"peer": "its settings"},
+        findings=[row],
+        rounds=[Rounds(contest="claims", unit="claims/s", rates={"ours": [3.0], "theirs": [4.0]})],
+        samples={"takeover": [0.3, 0.4]},
+        growth={"claim p50, ms, by pending runs": [(1000, 1.0)]},
+        **changes,
+    )
+
+
+def test_a_ratio_is_paired_by_round_so_a_slow_round_does_not_count() -> None:
+    found = ratio([10, 1, 20, 10, 4], [5, 0.5, 10, 5, 2])
+    assert found.value == pytest.approx(2)
+    assert found.n == 5
+
+
+def test_a_ratios_interval_contains_it_and_grows_with_disagreement() -> None:
+    calm, wild = ratio([2.0, 2.1, 1.9, 2.05, 2.0], [1] * 5), ratio([1, 2, 4, 2, 2], [1] * 5)
+    for found in calm, wild:
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= found.value <= found.high
+    assert wild.high - wild.low > calm.high - calm.low  # type: ignore[operator] # seen above
+
+
+def test_two_rounds_carry_no_interval() -> None:
+    found = ratio([2, 4], [1, 1])
+    assert (found.low, found.high) == (None, None)
+
+
+def test_fewer_than_59_samples_carry_no_p95() -> None:
+    assert p95([0.1] * 58) is None
+    found = p95([n / 59 for n in range(59)])
+    assert found is not None
+    assert found.value > 0.9
+
+
+def test_a_median_and_a_ratio_of_medians_have_intervals() -> None:
+    found = median([n / 100 for n in range(100)])
+    assert found.low is not None
+    assert found.low < found.value
+    twice = ratio_of_medians([2.0, 2.2, 1.8] * 20, [1.0, 1.1, 0.9] * 20)
+    assert twice.value == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "reached"),
+    [
+        (Target("at least", 1.5), 1.5, True),
+        (Target("at least", 1.5), 1.49, False),
+        (Target("at most", 0.5, "s"), 0.5, True),
+        (Target("at most", 0, "writes"), 1, False),
+    ],
+)
+def test_a_target_is_reached_or_missed(target: Target, value: float, reached: bool) -> None:
+    assert target.is_reached(Estimate(value=value, low=None, high=None, n=1)) is reached
+
+
+def test_a_row_without_a_figure_is_neither_reached_nor_missed(tmp_path: Path) -> None:
+    bench = Bench(server=None, directory=tmp_path, quick=True, say=print)  # type: ignore[arg-type] # nothing is measured
+    bench.found("takeover", "p95", None, Target("at most", 0.5, "s"), "n too small")
+    assert bench.findings[0].reached is None
+
+
+def test_a_figure_shows_its_interval() -> None:
+    assert figure(Estimate(value=1234, low=1100, high=1300, n=5), "runs/s").startswith("1,234 [")
+    assert figure(None, "s") == "-"
+
+
+def test_the_json_holds_everything(tmp_path: Path) -> None:
+    write_json(report(), tmp_path / "deep" / "bench.json")
+    assert Report.model_validate_json((tmp_path / "deep" / "bench.json").read_text()) == report()
+
+
+def test_only_the_readmes_own_section_is_replaced(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# before\n\n{BEGIN}\nold\n{END}\n\n# after\n")
+    write_readme(report(), readme)
+    text = readme.read_text()
+    assert text.startswith("# before\n")
+    assert text.endswith("# after\n")
+    assert "old" not in text
+    assert "| claims/s | ours \\| theirs | 0.75 [0.5–1] × | ≥ 0.5 × | reached |" in text
+    write_readme(report(), readme)
+    assert readme.read_text() == text
+
+
+def test_a_readme_without_the_section_is_left_alone(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("# nothing here\n")
+    with pytest.raises(BadInput, match="no lines"):
+        write_readme(report(), readme)
+    assert readme.read_text() == "# nothing here\n"
+
+
+@pytest.mark.parametrize("name", sorted(PEERS))
+def test_a_peer_is_complete_or_says_what_to_install(name: str) -> None:
+    installed = all(find_spec(package) for package in NEEDS.get(name, ()))
+    if not installed:
+        with pytest.raises(BadInput, match="make bench"):
+            load_peer(name)
+        return
+    peer = load_peer(name)
+    assert peer.settings
+    assert peer.measures

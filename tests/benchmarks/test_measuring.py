@@ -1,0 +1,92 @@
+"""The measurements themselves, small, on a real server: that they measure what they say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.databases import Server, benchmark_server
+from benchmarks.ownership.cancel import cancellations
+from benchmarks.ownership.zombie import zombies
+from benchmarks.peers import hand_rolled_fast_peer, hand_rolled_peer
+from benchmarks.rounds import Contest, Entry
+from benchmarks.store.claims import claim_rate, claiming, in_turns
+from benchmarks.store.growth import by_backlog
+from benchmarks.store.snapshot import under_snapshot
+
+
+@pytest.fixture(scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    async with benchmark_server(tmp_path_factory.mktemp("bench")) as server:
+        yield server
+
+
+def test_the_server_is_durable(server: Server) -> None:
+    assert server.settings["fsync"] == "on"
+    assert server.settings["synchronous_commit"] == "on"
+
+
+@pytest.mark.parametrize("peer", [hand_rolled_peer, hand_rolled_fast_peer])
+async def test_each_database_is_fresh_and_all_runs_are_done(server: Server, peer: object) -> None:
+    for _ in range(2):
+        async with server.database() as url:
+            timing = await peer.steps(url, 50)  # type: ignore[attr-defined] # a peer's module
+            assert timing.count == 50
+            assert timing.seconds > 0
+
+
+async def test_every_contender_works_once_per_round(server: Server) -> None:
+    entries = {
+        "read": Entry("hand_rolled", "noop", 20),
+        "fast": Entry("hand_rolled+fast", "noop", 20),
+    }
+    said: list[str] = []
+    found = await Contest("no-op runs", "runs/s", entries).held(server.database, 2, said.append)
+    assert {name: len(rates) for name, rates in found.rates.items()} == {"read": 2, "fast": 2}
+    assert len(said) == 2
+
+
+async def test_a_failing_measurement_says_why(server: Server) -> None:
+    contest = Contest("nothing", "x/s", {"nobody": Entry("hand_rolled", "no_such_measure", 1)})
+    with pytest.raises(RuntimeError, match="no_such_measure"):
+        await contest.held(server.database, 1, lambda line: None)
+
+
+async def test_concurrent_claims_are_all_counted(server: Server) -> None:
+    from benchmarks.peers.clock import connected
+    from benchmarks.store.backlog import fill
+
+    async with server.database() as url, claiming(url, {}) as claim, connected(url) as conn:
+        await fill(conn, pending=5_000)
+        rate = await claim_rate(claim, clients=4, batch=1, seconds=0.5)
+        cursor = await conn.execute("SELECT count(*) FROM runs WHERE status = 'running'")
+        [counted] = await cursor.fetchone() or [0]
+        assert rate * 0.5 <= counted
+        assert counted > 0
+        one, other = await in_turns(claim, claim, 5)
+        assert len(one) == len(other) == 5
+
+
+async def test_growth_is_measured_at_each_size(server: Server) -> None:
+    async with server.database() as url:
+        curve = await by_backlog(url, [300, 600])
+    assert [size for size, _ in curve] == [300, 600]
+    assert all(milliseconds > 0 for _, milliseconds in curve)
+
+
+async def test_claims_go_on_under_a_held_snapshot(server: Server) -> None:
+    held = await under_snapshot(server, {}, limits=True, hold=1, window=0.4)
+    assert held.undisturbed > 0
+    assert held.disturbed > 0
+
+
+async def test_cancelled_steps_are_told(server: Server, tmp_path: Path) -> None:
+    assert len(await cancellations(server, tmp_path, 3)) == 3
+
+
+async def test_a_zombies_late_write_is_refused(server: Server, tmp_path: Path) -> None:
+    found = await zombies(server, tmp_path, 1)
+    assert (found.late_results, found.accepted) == (1, 0)
+    assert len(found.went_on) == 1

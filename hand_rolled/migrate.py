@@ -11,6 +11,10 @@ from hand_rolled.database import Connection, Database, open_connection
 from hand_rolled.settings import Settings
 from two_workers.errors import EngineUnavailable
 
+# The oldest whose sessions can look for lost clients and be exempt from idle timeouts. From 17 on,
+# transactions are bounded in time too.
+OLDEST_SERVER = 140_000
+
 # An arbitrary fixed number: who migrates holds this lock until its transaction ends.
 LOCK = "SELECT pg_advisory_xact_lock(7230915, 1)"
 
@@ -38,6 +42,11 @@ async def migrate(settings: Settings) -> list[str]:
         await open_connection(settings, application="migrate") as connection,
         connection.transaction(),
     ):
+        if connection.info.server_version < OLDEST_SERVER:
+            raise EngineUnavailable(
+                f"PostgreSQL {OLDEST_SERVER // 10_000} or newer is needed, found "
+                f"{connection.info.server_version // 10_000}; upgrade the server"
+            )
         return await _apply_missing(connection)
 
 

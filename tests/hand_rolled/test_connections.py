@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hand_rolled.crash import LOCK_CLASS
+from hand_rolled.crash import LOCK_CLASS, CrashWatch
 from hand_rolled.database import Database
 from hand_rolled.journal import Place
-from hand_rolled.lease import LeaseLost, clock
+from hand_rolled.lease import LeaseLost, Standing, clock
 from hand_rolled.migrate import migrate
 from hand_rolled.plugin import PLUGIN
 from hand_rolled.server import EmbeddedPostgres, embedded
@@ -101,6 +101,23 @@ async def test_a_foreign_lock_switches_detection_off_and_says_so(fleet: Fleet) -
         run_id = await fleet.run(Work(name="one"))
         await fleet.until_state(run_id, RunState.SUCCEEDED)
     assert fleet.log(worker).count("crash detection is off, the lease decides") == 1
+
+
+async def test_behind_a_pooler_detection_is_off_and_the_worker_trusted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind one, the backend that answers is not the one that we connected to."""
+    monkeypatch.setattr("hand_rolled.crash.BACKEND", "SELECT -1 AS pid")
+    hand, standing = await store.hand(), Standing()
+    watch = CrashWatch(store.database.settings, hand.owner, 1, standing, _never, _never)
+    async with asyncio.timeout(30):
+        await watch.run()
+    assert standing.sure
+    assert "a pooler stands between us and PostgreSQL" in caplog.text
+
+
+def _never() -> None:
+    raise AssertionError("nobody died")
 
 
 @pytest.fixture

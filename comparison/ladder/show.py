@@ -34,15 +34,16 @@ def _form(
 ) -> Iterator[str]:
     tried = one.of(form)
     hits = sum(t.verdict.outcome is expected for t in tried)
-    yield f"    {word:<8}{hits}/{len(tried)} {expected:<5} {meaning}"
-    yield f"            {_cost(tried)}"
+    said = "convicted" if expected is Outcome.FAIL else "passed"
+    yield f"    {word:<9}{meaning}"
+    yield f"             {said} {hits} of {len(tried)} times; {_cost(tried)}"
     if expected is Outcome.FAIL:
-        yield f"            seen: {tried[0].verdict.detail}"
+        yield f"             seen: {tried[0].verdict.detail}"
         also = sorted(
             {name for t in tried for name in t.convicted_by} - {tried[0].verdict.invariant}
         )
         if also:
-            yield f"            also convicted by {', '.join(also)}"
+            yield f"             also convicted by {', '.join(also)}"
 
 
 def _cost(tried: Sequence[Tried]) -> str:

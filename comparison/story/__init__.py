@@ -2,7 +2,7 @@
 
 The story gives a claim, a lease, a heartbeat and a cancel flag; a reader adds a journal, so that
 a run that is taken over does not begin again, and has a system that works. `table.py` is that
-system's SQL, `worker.py` its worker: together about a hundred lines, no worse and no better.
+system's SQL, `worker.py` its worker: a little over two hundred lines, no worse and no better.
 The rest of this folder is only what the comparison needs to start it like any other arm.
 
 What the story's own statements leave open, and this arm therefore does too:

@@ -2,8 +2,9 @@
 
 An UPDATE over a subselect looks atomic. The second worker's subselect has found the same run; its
 UPDATE *waits* for the first to commit, then looks only at its own condition, which is still true
-(the run has that id), and takes the same work. FOR UPDATE in the subselect would make it look
-again, and come away empty-handed while other runs are pending; SKIP LOCKED lets it pass by.
+(the run has that id), and takes the same work. FOR UPDATE in the subselect makes it look again and
+take the next run, but still only after it has waited: all claims queue up behind one another.
+SKIP LOCKED lets it pass by at once.
 """
 
 from __future__ import annotations

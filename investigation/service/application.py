@@ -6,6 +6,8 @@ from pathlib import Path
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.types import Scope
 
 from investigation.service import api, demo_api
 from investigation.service.access import BEARER, Access, Redactor, refuse_other_sites
@@ -18,6 +20,18 @@ from investigation.service.settings import Settings, tenants_by_key
 from two_workers import App, Engine
 
 PAGE = Path(__file__).parent / "page"
+
+
+class Page(StaticFiles):
+    """The page, which may load and be asked nothing but what comes from here."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Content-Security-Policy"] = "default-src 'self'; frame-ancestors 'none'"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
 
 health = APIRouter(tags=["service"])
 
@@ -61,5 +75,5 @@ def create_service(
     service.include_router(api.router, dependencies=[Depends(BEARER)])
     if demo is not None:
         service.include_router(demo_api.router, dependencies=[Depends(BEARER)])
-    service.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
+    service.mount("/", Page(directory=PAGE, html=True), name="page")
     return service

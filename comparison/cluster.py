@@ -16,6 +16,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -84,6 +85,11 @@ class Process:
 
 
 def _is_stopped(pid: int) -> bool:
+    """True once the kernel has stopped a child of ours, or reaped it."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        ps = ["ps", "-o", "stat=", "-p", str(pid)]
+        state = subprocess.run(ps, capture_output=True, text=True, check=False).stdout.strip()
+        return not state or state.startswith("T")
     options = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
     try:
         found = os.waitid(os.P_PID, pid, options)
@@ -194,6 +200,7 @@ async def _pump(process: Process, ready: re.Pattern[str]) -> None:
         process.ready.set_exception(
             RuntimeError(f"{process.name} ended before it was ready:\n{_tail(process)}")
         )
+        process.ready.exception()  # asked for: after a Ctrl-C nobody waits for it any more
 
 
 def _tail(process: Process) -> str:

@@ -300,7 +300,7 @@ class StoreMachine(RuleBasedStateMachine):
             run.suspend = False
             held.lease.lost = "ended"
 
-    @rule(held=helds, to=st.sampled_from(["pending", "scheduled", "waiting"]))
+    @rule(held=helds, to=st.sampled_from(["waiting", "waiting", "pending", "scheduled"]))
     def leave(self, held: Held, to: str) -> None:
         if self.ended_by_this_handle(held):
             return
@@ -338,6 +338,11 @@ class StoreMachine(RuleBasedStateMachine):
         run.signals = number
         if run.state == "waiting":
             run.state = "pending"
+
+    @precondition(lambda self: any(run.state == "waiting" for run in self.model.values()))
+    @rule()
+    def signal_one_that_waits(self) -> None:
+        self.signal(next(it for it in self.runs if self.model[it].state == "waiting"))
 
     @rule(run_id=runs, suspend=st.booleans())
     def suspend_or_resume(self, run_id: str, suspend: bool) -> None:

@@ -51,9 +51,10 @@ class Check(_Frozen):
 
 
 class Side(_Frozen):
-    """One scenario on one engine."""
+    """One scenario on one engine. `story` is the run that its timeline is about, or empty."""
 
     engine: str
+    story: str = ""
     settings: dict[str, str]
     moments: tuple[Moment, ...]
     facts: dict[str, JsonValue]

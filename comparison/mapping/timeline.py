@@ -31,15 +31,15 @@ class Line:
 
 
 def lines(side: Side, concept: Concept) -> list[Line]:
-    """The timeline of the scenario's first run, as far as it shows `concept`."""
-    told = [*_told(side, _story(side), concept)]
+    """The timeline of one run of the scenario, as far as it shows `concept`."""
+    told = [*_told(side, side.story or _first(side), concept)]
     if len(told) <= MOST:
         return told
     left = len(told) - MOST + 1
     return [*told[: MOST - 1], Line(told[MOST - 1].t, "harness", f"… and {left} more lines")]
 
 
-def _story(side: Side) -> str:
+def _first(side: Side) -> str:
     """The first run of which the engine knows; one that was rolled back it does not."""
     return next((m.run for m in side.moments if m.kind in ("row", "event")), "")
 

@@ -71,6 +71,8 @@ class Bench:
     observer: Observer
     orders_url: str
     """A PostgreSQL database for an app's own data."""
+    story: str = ""
+    """The run that the timeline is to tell of, when it is not the first."""
     began: float = field(default_factory=time.time)
     workers: list[WorkerProcess] = field(default_factory=list)
     _mourned: list[WorkerProcess] = field(default_factory=list)
@@ -87,7 +89,7 @@ class Bench:
         await self.engine.start(
             Run(run_id=run_id, kind=kind, payload=plan.model_dump(mode="json"), **run)
         )
-        self.did(run_id, f"start a {kind} of {', '.join(plan.places)}")
+        self.did(run_id, f"start {kind}: {', '.join(plan.places)}")
         return run_id
 
     async def worker(self, *apps: str, **env: str) -> WorkerProcess:
@@ -232,6 +234,7 @@ class Bench:
         moments = sorted([*seen, *noted, *own, *self._logged()], key=lambda m: m.t)
         side = Side(
             engine=self.engine.name,
+            story=self.story,
             settings=self.settings,
             moments=tuple(moments),
             facts=self._facts,

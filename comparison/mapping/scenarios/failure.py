@@ -35,7 +35,7 @@ async def poison(bench: Bench) -> None:
     await bench.worker()
     innocent = await bench.start("tour", Tour(places=["b"]))
     await bench.until_call("begin", run=innocent)
-    poisonous = await bench.start("tour", Tour(places=["a"], how="die"))
+    poisonous = bench.story = await bench.start("tour", Tour(places=["a"], how="die"))
     end, deaths = await _supervise(bench, poisonous)
     bench.open("b")
     result = await bench.result(innocent)

@@ -99,6 +99,7 @@ async def fairness(bench: Bench) -> None:
     small = [
         await bench.start("tour", Tour(places=["a"], how="brief"), tenant="small") for _ in range(2)
     ]
+    bench.story = small[0]
     await bench.worker(HAND_ROLLED_CONCURRENCY="1", TEMPORAL_VERSION_CONCURRENCY="1")
     await asyncio.gather(*(bench.result(run) for run in (*big, *small)))
     await bench.engine.set_limits(Limits())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import sys
@@ -19,12 +18,14 @@ from benchmarks.bench import Bench
 from benchmarks.databases import benchmark_server
 from benchmarks.peers import PEERS, Peer, load_peer
 from benchmarks.plots import draw_growth, draw_rates
-from benchmarks.report import print_table, write_json, write_readme
+from benchmarks.report import growth, performance, print_table, write_json, write_section
 from benchmarks.results import Report
 from benchmarks.rows import ROWS
 from two_workers import BadInput, EngineUnavailable
+from two_workers.cli.process import run_async
 
 README = Path(__file__).parent.parent / "README.md"
+LIMITS = README.parent / "docs" / "limits.md"
 
 
 @click.command()
@@ -44,11 +45,11 @@ README = Path(__file__).parent.parent / "README.md"
 def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Path) -> None:
     """Measure this project beside its Python peers and beside PostgreSQL itself.
 
-    A full run over all rows (neither --quick nor --only) also rewrites the README's performance
-    section. Exit code 1 if a row could not be measured.
+    A full run over all rows (neither --quick nor --only) also rewrites the figures in README.md and
+    in docs/limits.md. Exit code 1 if a row could not be measured.
     """
     try:
-        report = asyncio.run(_measure(quick, only or tuple(ROWS), absurd_sql))
+        report = run_async(_measure(quick, only or tuple(ROWS), absurd_sql))
     except (BadInput, EngineUnavailable) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
@@ -59,7 +60,9 @@ def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Pa
     print_table(report, Console())
     click.echo(f"written: {folder}")
     if not quick and not only:
-        write_readme(report, README)
+        write_section(README, performance(report))
+        write_section(LIMITS, growth(report))
+        draw_growth(report, LIMITS.with_name("growth.png"))
     sys.exit(any(row.found is None and row.measure == "failed" for row in report.findings))
 
 

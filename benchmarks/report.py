@@ -11,8 +11,8 @@ from rich.table import Table
 from benchmarks.results import Estimate, Finding, Report
 from two_workers import BadInput
 
-BEGIN = "<!-- performance: written by `make bench` -->"
-END = "<!-- performance: end -->"
+BEGIN = "<!-- bench -->"
+END = "<!-- /bench -->"
 
 
 def print_table(report: Report, console: Console) -> None:
@@ -58,26 +58,35 @@ def write_json(report: Report, path: Path) -> None:
     path.write_text(report.model_dump_json(indent=2) + "\n")
 
 
-def write_readme(report: Report, path: Path) -> None:
-    """Replace the README's performance section. Raises `BadInput` if its markers are missing."""
+def write_section(path: Path, section: str) -> None:
+    """Replace what lies between the markers. Raises `BadInput` if they are missing."""
     text = path.read_text()
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise BadInput(f"{path} has no lines {BEGIN!r} and {END!r} to write between")
-    path.write_text(f"{before}{BEGIN}\n\n{_section(report)}\n\n{END}{after}")
+    path.write_text(f"{before}{BEGIN}\n\n{section}\n\n{END}{after}")
 
 
-def _section(report: Report) -> str:
-    server = report.server
+def growth(report: Report) -> str:
+    """The curves of growth as tables, for a page that has their picture beside it."""
+    parts = [_where(report)]
+    for title, points in report.growth.items():
+        what, _, by = title.rpartition(", by ")
+        parts += [
+            "",
+            f"| {by} | " + " | ".join(f"{x:,.0f}" for x, _ in points) + " |",
+            "|---|" + "---|" * len(points),
+            f"| {what} | " + " | ".join(_short(y) for _, y in points) + " |",
+        ]
+    return "\n".join(parts)
+
+
+def performance(report: Report) -> str:
+    """The table with its targets, and what a reader needs to judge it."""
     return "\n".join(
         [
-            f"Measured on {report.utc[:10]} in one run of {report.seconds / 60:.0f} minutes, on "
-            f"{report.machine['cpus']} shared cores ({report.machine['cpu']}), load "
-            f"{report.machine['load before']} before and {report.machine['load after']} after; "
-            f"PostgreSQL {server['server_version']}, fsync {server['fsync']}, synchronous_commit "
-            f"{server['synchronous_commit']}; client, workers and server share the machine. Ratios "
-            "are within interleaved rounds; brackets are 95 % intervals.",
+            _where(report) + " Ratios are within interleaved rounds; brackets are 95 % intervals.",
             "",
             "| row | measure | found | target | | of what |",
             "|---|---|---|---|---|---|",
@@ -89,6 +98,17 @@ def _section(report: Report) -> str:
             "",
             "Versions: " + ", ".join(f"{name} {it}" for name, it in report.versions.items()) + ".",
         ]
+    )
+
+
+def _where(report: Report) -> str:
+    server = report.server
+    return (
+        f"Measured on {report.utc[:10]} in one run of {report.seconds / 60:.0f} minutes, on "
+        f"{report.machine['cpus']} shared cores ({report.machine['cpu']}), load "
+        f"{report.machine['load before']} before and {report.machine['load after']} after; "
+        f"PostgreSQL {server['server_version']}, fsync {server['fsync']}, synchronous_commit "
+        f"{server['synchronous_commit']}; client, workers and server share the machine."
     )
 
 

@@ -10,7 +10,15 @@ import pytest
 from benchmarks.bench import Bench
 from benchmarks.peers import PEERS, load_peer
 from benchmarks.ratios import median, p95, ratio, ratio_of_medians
-from benchmarks.report import BEGIN, END, figure, write_json, write_readme
+from benchmarks.report import (
+    BEGIN,
+    END,
+    figure,
+    growth,
+    performance,
+    write_json,
+    write_section,
+)
 from benchmarks.results import Estimate, Finding, Report, Rounds
 from benchmarks.targets import Target
 from two_workers import BadInput
@@ -116,21 +124,25 @@ def test_the_json_holds_everything(tmp_path: Path) -> None:
 def test_only_the_readmes_own_section_is_replaced(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(f"# before\n\n{BEGIN}\nold\n{END}\n\n# after\n")
-    write_readme(report(), readme)
+    write_section(readme, performance(report()))
     text = readme.read_text()
     assert text.startswith("# before\n")
     assert text.endswith("# after\n")
     assert "old" not in text
     assert "| claims/s | ours \\| theirs | 0.75 [0.5–1] × | ≥ 0.5 × | reached |" in text
-    write_readme(report(), readme)
+    write_section(readme, performance(report()))
     assert readme.read_text() == text
+
+
+def test_growth_becomes_a_table() -> None:
+    assert "| pending runs | 1,000 |\n|---|---|\n| claim p50, ms | 1 |" in growth(report())
 
 
 def test_a_readme_without_the_section_is_left_alone(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("# nothing here\n")
     with pytest.raises(BadInput, match="no lines"):
-        write_readme(report(), readme)
+        write_section(readme, performance(report()))
     assert readme.read_text() == "# nothing here\n"
 
 

@@ -45,8 +45,8 @@ LIMITS = README.parent / "docs" / "limits.md"
 def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Path) -> None:
     """Measure this project beside its Python peers and beside PostgreSQL itself.
 
-    A full run over all rows (neither --quick nor --only) also rewrites the figures in README.md and
-    in docs/limits.md. Exit code 1 if a row could not be measured.
+    Without --quick the figures in docs/limits.md are rewritten, and without --only those in
+    README.md too. Exit code 1 if a row could not be measured.
     """
     try:
         report = run_async(_measure(quick, only or tuple(ROWS), absurd_sql))
@@ -59,10 +59,11 @@ def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Pa
     draw_growth(report, folder / "growth.png")
     print_table(report, Console())
     click.echo(f"written: {folder}")
-    if not quick and not only:
-        write_section(README, performance(report))
+    if not quick and report.growth:
         write_section(LIMITS, growth(report))
         draw_growth(report, LIMITS.with_name("growth.png"))
+    if not quick and not only:
+        write_section(README, performance(report))
     sys.exit(any(row.found is None and row.measure == "failed" for row in report.findings))
 
 

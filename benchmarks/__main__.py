@@ -39,7 +39,7 @@ LIMITS = README.parent / "docs" / "limits.md"
 @click.option(
     "--absurd-sql",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Absurd's schema file, which its wheel does not ship; without it Absurd is left out.",
+    help="Another schema file of Absurd than the one that its tool brings.",
 )
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), default="results/bench")
 def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Path) -> None:
@@ -70,8 +70,8 @@ def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Pa
 async def _measure(quick: bool, rows: tuple[str, ...], absurd_sql: Path | None) -> Report:
     began, load = time.monotonic(), os.getloadavg()[0]
     utc = datetime.now(UTC).isoformat(timespec="seconds")
-    settings = {peer.name: peer.settings for peer in _peers(absurd_sql)}
-    versions = _versions(absurd_sql)
+    settings = {peer.name: peer.settings for peer in _peers()}
+    versions = _versions()
     with tempfile.TemporaryDirectory(prefix="two-workers-bench-") as scratch:
         async with benchmark_server(Path(scratch)) as server:
             bench = Bench(server, Path(scratch), quick, _say, absurd_sql)
@@ -113,13 +113,13 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _peers(absurd_sql: Path | None) -> list[Peer]:
-    return [load_peer(name) for name in PEERS if name != "absurd" or absurd_sql is not None]
+def _peers() -> list[Peer]:
+    return [load_peer(name) for name in PEERS]
 
 
-def _versions(absurd_sql: Path | None) -> dict[str, str]:
+def _versions() -> dict[str, str]:
     found = {"Python": platform.python_version()}
-    for peer in _peers(absurd_sql):
+    for peer in _peers():
         for package in peer.packages:
             try:
                 found[package] = version(package)

@@ -29,7 +29,7 @@ class Peer:
 
 
 ABSURD_SQL = "BENCH_ABSURD_SQL"
-"""The environment variable that names Absurd's schema file, which its wheel does not ship."""
+"""The environment variable that names another schema file of Absurd than its tool's."""
 
 PEERS = {
     "hand_rolled": "benchmarks.peers.hand_rolled_peer",

@@ -1,4 +1,4 @@
-"""Absurd: durable tasks by stored procedures. Its wheel ships no schema: `--absurd-sql` names it.
+"""Absurd: durable tasks by stored procedures, whose schema its command-line tool brings.
 
 One client is one connection, so a worker process gets eight of them: faster than one with the
 same concurrency.
@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import absurdctl
 from absurd_sdk import AsyncAbsurd
 
 from benchmarks.peers import ABSURD_SQL, Peer
@@ -35,13 +36,18 @@ async def steps(url: str, count: int) -> Timing:
 
 
 async def _prepare(url: str) -> None:
-    # The file comes from the user who named it: it is meant to be executed as it is.
-    schema = await asyncio.to_thread(Path(os.environ[ABSURD_SQL]).read_bytes)
     async with connected(url) as conn:
-        await conn.execute(schema)
+        await conn.execute(await asyncio.to_thread(_schema))
     app = AsyncAbsurd(url, queue_name="bench")
     await app.create_queue("bench")
     await app.close()
+
+
+def _schema() -> bytes:
+    """A file that the user named, else the schema of the installed tool. Executed as it is."""
+    named = os.environ.get(ABSURD_SQL)
+    found: str = absurdctl.BUNDLED_SCHEMA_SQL
+    return found.encode() if named is None else Path(named).read_bytes()
 
 
 async def _work(url: str, count: int, *, steps: int, concurrency: int) -> Timing:
@@ -98,7 +104,7 @@ async def enqueue(url: str, count: int) -> Timing:
 
 PEER = Peer(
     name="absurd",
-    packages=("absurd-sdk", "psycopg"),
+    packages=("absurd-sdk", "absurdctl", "psycopg"),
     settings="8 clients (8 connections), concurrency 50 each (25 for steps); enqueue: 16 clients",
     measures={"noop": noop, "steps": steps, "enqueue": enqueue},
 )

@@ -27,7 +27,7 @@ NEEDS = {
     "pgqueuer": ["pgqueuer", "asyncpg"],
     "dbos": ["dbos"],
     "procrastinate": ["procrastinate"],
-    "absurd": ["absurd_sdk"],
+    "absurd": ["absurd_sdk", "absurdctl"],
 }
 
 

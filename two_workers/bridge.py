@@ -15,7 +15,8 @@ futures hash by their number and not by their address.
 The price: a branch that awaits a step goes on when the slowest step of its batch has ended. A
 timer, a thread, a socket or a sleep other than `asyncio.sleep(0)` is refused: make it a step
 (`Sleep` is one). `asyncio.as_completed` must be given tasks, because it puts coroutines into a
-set, by address.
+set, by address. (Temporal's sandbox warns an agent that calls it or `asyncio.wait` directly; the
+order of sets that it warns of is fixed here.)
 
 Use `plan_of` as a decorator. A worker finds an agent again by its module and name, so what stands
 under that name must be the plan, not the function inside it.

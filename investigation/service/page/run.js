@@ -122,6 +122,7 @@ function drawNative(list, native) {
 function ownersPanel(watched) {
   const list = h("ol", { class: "owners" });
   const draw = () => {
+    element.hidden = watched.owners.length === 0;
     watched.owners.forEach((entry, position) => {
       const previous = watched.owners[position - 1];
       const how = previous ? became(previous, entry) : "";
@@ -129,7 +130,7 @@ function ownersPanel(watched) {
       setText(item.lastChild, ` ${fenceName(entry.fence)}${how ? `, ${how}` : ""}`);
     });
   };
-  const element = h("section", { "aria-labelledby": "owners-title" },
+  const element = h("section", { "aria-labelledby": "owners-title", hidden: true },
     h("h2", { id: "owners-title" }, "Owners since this page was opened"), list);
   return { element, draw };
 }

@@ -1,8 +1,8 @@
 """The worker's loop on the fast path: claims in batches, housekeeping at its own pace.
 
 The readable loop looks for everything each time a run ends: due runs, orphans, suspects, leftovers.
-Here a run's end only leads to a claim, and not before a good part of the worker's places is free;
-the rest is looked for every `poll_interval`, and at once after a notification or a death.
+Here the end of runs leads to a claim of as many new ones, and the rest is looked for every
+`poll_interval`, and at once after a death.
 """
 
 from __future__ import annotations

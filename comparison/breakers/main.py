@@ -8,11 +8,13 @@ from pathlib import Path
 
 from comparison.arms import Arm
 from comparison.breakers.catalogue import Fault
+from comparison.breakers.overload import WITH, WITHOUT, Overload, overload
 from comparison.breakers.skew import Skipped
 from comparison.breakers.trial import judge
 from comparison.evidence import Case
 from comparison.faults import takeovers
 from comparison.verdicts import EXIT_CODES, Outcome, worst
+from two_workers import BadInput
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,34 @@ async def bring_all(
             say(f"  {_SIGN[row.outcome]} {arm.name:<18} {row.story}")
             rows.append(row)
     return EXIT_CODES[worst(row.outcome for row in rows)]
+
+
+async def load_all(arms: Sequence[Arm], directory: Path, say: Callable[[str], None]) -> int:
+    """Load every arm at twice its capacity, without limits and with. Returns the exit code.
+
+    1 when a limit in force was exceeded; an arm that has no limits is loaded without only.
+    """
+    code = 0
+    for arm in arms:
+        for name, limits in (("without", WITHOUT), ("with", WITH)):
+            say(f"overload of {arm.name}, {name} limits")
+            try:
+                seen = await overload(arm, directory / arm.name / f"overload-{name}", limits)
+            except BadInput as problem:
+                say(f"  ? {problem}")
+                continue
+            say(f"  {_loaded(seen)}")
+            code = max(code, int(seen.exceeded))
+    return code
+
+
+def _loaded(seen: Overload) -> str:
+    return (
+        f"{'✗' if seen.exceeded else '✓'} {seen.arrivals} arrivals: at most "
+        f"{seen.most_runs_at_work} runs and {seen.most_model_calls_at_once} model calls at once; "
+        f"queue age {seen.age_first_quarter:.1f} s, at the end {seen.age_last_quarter:.1f} s; "
+        f"${seen.micro_usd / 1e6:.4f}, ${seen.micro_usd_per_second / 1e6:.4f} a second"
+    )
 
 
 _SIGN = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}

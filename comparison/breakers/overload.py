@@ -51,6 +51,14 @@ class Overload:
         """How fast the money went."""
         return self.micro_usd / self.seconds
 
+    @property
+    def exceeded(self) -> bool:
+        """True when more was at work than the limits in force allow."""
+        runs, calls = self.limits.max_active, self.limits.pools.get("model")
+        return (runs is not None and self.most_runs_at_work > runs) or (
+            calls is not None and self.most_model_calls_at_once > calls
+        )
+
 
 async def overload(arm: Arm, directory: Path, limits: Limits, *, arrivals: int = 24) -> Overload:
     """Load an arm at twice its capacity. Raises `TimeoutError` if it stands still."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,5 @@ async def test_limits_hold_at_twice_the_capacity(arm: str, tmp_path: Path) -> No
     assert free.most_model_calls_at_once > 1
     assert held.most_runs_at_work <= 2
     assert held.most_model_calls_at_once == 1
+    assert not held.exceeded
+    assert replace(free, limits=WITH).exceeded

@@ -20,6 +20,7 @@ from two_workers.cli.process import run_async
     help="A configuration to break. Repeat for several.",
 )
 @click.option("--fault", "faults", multiple=True, help="Only this fault. Repeat for several.")
+@click.option("--overload", is_flag=True, help="Twice the capacity arrives, instead of a fault.")
 @click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
@@ -27,7 +28,7 @@ from two_workers.cli.process import run_async
     show_default=True,
     help="Where evidence, ledgers and logs go.",
 )
-def faults(arms: tuple[str, ...], faults: tuple[str, ...], results: Path) -> int:
+def faults(arms: tuple[str, ...], faults: tuple[str, ...], overload: bool, results: Path) -> int:
     """Cut off, reset, deafen, stall, drain and crash: what becomes of the runs?
 
     The rarer faults, once each: enough to see that an engine survives one, not how often it does.
@@ -35,11 +36,15 @@ def faults(arms: tuple[str, ...], faults: tuple[str, ...], results: Path) -> int
     """
     from comparison.arms import find_arm
     from comparison.breakers.catalogue import FAULTS, find_fault
-    from comparison.breakers.main import bring_all
+    from comparison.breakers.main import bring_all, load_all
 
     chosen = [find_fault(name) for name in faults] or list(FAULTS.values())
     directory = results / "faults" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    code = run_async(bring_all([find_arm(name) for name in arms], chosen, directory, click.echo))
+    broken = [find_arm(name) for name in arms]
+    if overload:
+        code = run_async(load_all(broken, directory, click.echo))
+    else:
+        code = run_async(bring_all(broken, chosen, directory, click.echo))
     click.echo(f"evidence, ledgers and logs: {directory}")
     return code
 

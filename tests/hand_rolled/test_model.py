@@ -109,6 +109,7 @@ class StoreMachine(RuleBasedStateMachine):
         for tenant in "abab":
             self.start(tenant, 1)
         self.claim(self.hands[0], 2, False)
+        self.reserve(self.helds[0], 100)
         self.lease_ends(self.helds[0].run_id)
         self.reclaim(self.hands[1], 3)
 
@@ -414,7 +415,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def test_the_store_agrees_with_the_model(url: str) -> None:
-    check(url, 25, phases=[Phase.generate])
+    check(url, 15, phases=[Phase.generate])
 
 
 @pytest.mark.slow

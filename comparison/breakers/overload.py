@@ -12,7 +12,6 @@ in both cases. (The ladder's last rung shows a door that refuses.)
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +19,8 @@ from pathlib import Path
 from statistics import median
 
 from comparison.arms import Arm
-from comparison.breakers.trial import LATENCY, Trial, arm_server, scratch
-from comparison.cluster import Cluster
-from comparison.engines import plugin_of
+from comparison.breakers.trial import Trial, opened
 from comparison.ledger import Ledger
-from comparison.world.client import app_env, open_world
 from two_workers import Limits
 
 WORKERS = 2
@@ -62,25 +58,8 @@ class Overload:
 
 async def overload(arm: Arm, directory: Path, limits: Limits, *, arrivals: int = 24) -> Overload:
     """Load an arm at twice its capacity. Raises `TimeoutError` if it stands still."""
-    async with contextlib.AsyncExitStack() as stack:
-        data = stack.enter_context(scratch())
-        env, server = await stack.enter_async_context(arm_server(arm, data))
-        cluster = await stack.enter_async_context(Cluster.open(directory / "logs"))
-        world = await stack.enter_async_context(
-            open_world(
-                cluster,
-                directory / "ledger.jsonl",
-                seed=1,
-                model_latency=LATENCY,
-                tool_latency=LATENCY,
-            )
-        )
-        env = {**env, **app_env(world.url)}
-        plugin = plugin_of(arm.engine)
-        await plugin.prepare(plugin.settings(env))
-        engine = await stack.enter_async_context(plugin.connect(plugin.settings(env)))
-        await engine.set_limits(limits)
-        trial = Trial(arm, engine, world, cluster, server, env, stack)
+    async with opened(arm, directory) as trial:
+        await trial.engine.set_limits(limits)
         for _ in range(WORKERS):
             await trial.worker("investigation.app:APP", {})
         began = time.monotonic()
@@ -89,8 +68,8 @@ async def overload(arm: Arm, directory: Path, limits: Limits, *, arrivals: int =
             await trial.start(f"run-{arrival:02d}")
         await _until_ended(trial, arrivals)
         seconds = time.monotonic() - began
-        await world.catch_up()
-        return _measured(trial, limits, world.ledger, seconds)
+        await trial.world.catch_up()
+        return _measured(trial, limits, trial.world.ledger, seconds)
 
 
 async def _until_ended(trial: Trial, count: int) -> None:

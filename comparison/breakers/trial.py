@@ -175,11 +175,31 @@ async def break_once(
 
     `breaks_all`: the fault hits every worker. `worker_envs` has something more for each worker.
     """
-    clock, logs = Clock.now(), directory / "logs"
+    clock = Clock.now()
+    async with opened(arm, directory) as trial:
+        for extra in worker_envs:
+            await trial.worker(app, extra)
+        await trial.start("twin", twin=True)
+        await trial.ends(within=CONVERGENCE)
+        aim = await trial.aim(breaks_all)
+        breaker = make(trial.situation(aim.held.identity.worker))
+        try:
+            fault = await bring(breaker, trial.world, aim)
+            for number in (2, 3):
+                await _patiently(trial, f"run-{number}")
+            await trial.until_over(fault)
+        finally:
+            await breaker.heal()
+        return await _left_behind(trial, fault, clock, directory / "logs")
+
+
+@asynccontextmanager
+async def opened(arm: Arm, directory: Path) -> AsyncIterator[Trial]:
+    """A trial whose server, world and client are up; workers are asked for."""
     async with contextlib.AsyncExitStack() as stack:
         data = stack.enter_context(scratch())
         env, server = await stack.enter_async_context(arm_server(arm, data))
-        cluster = await stack.enter_async_context(Cluster.open(logs))
+        cluster = await stack.enter_async_context(Cluster.open(directory / "logs"))
         world = await stack.enter_async_context(
             open_world(
                 cluster,
@@ -194,44 +214,37 @@ async def break_once(
         await plugin.prepare(plugin.settings(env))
         engine = await stack.enter_async_context(plugin.connect(plugin.settings(env)))
         trial = Trial(arm, engine, world, cluster, server, env, stack)
-        for extra in worker_envs:
-            await trial.worker(app, extra)
-        await trial.start("twin", twin=True)
-        await trial.ends(within=CONVERGENCE)
-        aim = await trial.aim(breaks_all)
-        breaker = make(trial.situation(aim.held.identity.worker))
-        try:
-            fault = await bring(breaker, world, aim)
-            for number in (2, 3):
-                await _patiently(trial, f"run-{number}")
-            await trial.until_over(fault)
-        finally:
-            await breaker.heal()
-        healed = time.monotonic_ns()
-        ends = await trial.ends(within=CONVERGENCE)
-        converged = time.monotonic_ns() if all(end.state.is_final for end in ends) else None
-        await world.catch_up()
-        records = await collect(engine, env, ends, world.ledger, clock, logs)
-        return Case(
-            evidence=Evidence(
-                arm=arm.name,
-                engine=arm.engine,
-                settings=dict(arm.env),
-                clock=clock.checked(),
-                starts=tuple(trial.starts),
-                ends=tuple(ends),
-                faults=(fault,),
-                cancellations=(),
-                ownerships=records.ownerships,
-                writes=records.writes,
-                refused_writes=records.refused_writes,
-                healed_ns=healed,
-                converged_ns=converged,
-                convergence_bound=CONVERGENCE,
-                server=records.server,
-            ),
-            calls=Index(Ledger.of(world.ledger.records)),
-        )
+        yield trial
+        # While their server can still be reached: the proxies close right after this.
+        await cluster.stop([process for process, _ in trial.crew.values()])
+
+
+async def _left_behind(trial: Trial, fault: FaultRecord, clock: Clock, logs: Path) -> Case:
+    """Wait for every run's end, and collect what the engine and the world have on record."""
+    healed = time.monotonic_ns()
+    ends = await trial.ends(within=CONVERGENCE)
+    converged = time.monotonic_ns() if all(end.state.is_final for end in ends) else None
+    await trial.world.catch_up()
+    ledger = trial.world.ledger
+    records = await collect(trial.engine, trial.env, ends, ledger, clock, logs)
+    evidence = Evidence(
+        arm=trial.arm.name,
+        engine=trial.arm.engine,
+        settings=dict(trial.arm.env),
+        clock=clock.checked(),
+        starts=tuple(trial.starts),
+        ends=tuple(ends),
+        faults=(fault,),
+        cancellations=(),
+        ownerships=records.ownerships,
+        writes=records.writes,
+        refused_writes=records.refused_writes,
+        healed_ns=healed,
+        converged_ns=converged,
+        convergence_bound=CONVERGENCE,
+        server=records.server,
+    )
+    return Case(evidence=evidence, calls=Index(Ledger.of(ledger.records)))
 
 
 TAKEN_AWAY = frozenset({"mute"})

@@ -42,6 +42,8 @@ class Bench:
     ) -> None:
         """Add a row to the table."""
         reached = None if figure is None or target is None else target.is_reached(figure)
+        shown = "-" if figure is None else f"{figure.value:,.3g}"
+        self.say(f"{row}, {measure}: {shown} {unit if target is None else f'({target})'}; {note}")
         self.findings.append(
             Finding(
                 row=row,

@@ -20,3 +20,6 @@ ROWS: dict[str, Row] = {
     "memory": store.memory,
     "growth": store.growth,
 }
+
+NOT_QUICK = {"temporal", "growth"}
+"""Left out of a quick run."""

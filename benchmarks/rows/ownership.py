@@ -30,7 +30,7 @@ async def takeover(bench: Bench) -> None:
 
 async def zombie(bench: Bench) -> None:
     """SIGSTOP past the lease, takeover, SIGCONT."""
-    found = await zombies(bench.server, bench.directory, bench.size(5, 2))
+    found = await zombies(bench.server, bench.directory, bench.size(3, 1))
     bench.samples["zombie goes on working, s"] = found.went_on
     accepted = Estimate(value=found.accepted, low=None, high=None, n=found.late_results)
     note = f"of {found.late_results} late results; lease 2 s, worker paused past it"

@@ -21,62 +21,69 @@ DBOS, PROCRASTINATE, ABSURD = "DBOS", "procrastinate", "Absurd"
 async def noop(bench: Bench) -> None:
     """Runs of one recorded step that does nothing; queues have no step to record."""
     entries = {
-        FAST: Entry("hand_rolled+fast", "noop", bench.size(6_000, 4_000)),
-        READABLE: Entry("hand_rolled", "noop", bench.size(1_000, 500)),
-        PGQUEUER: Entry("pgqueuer", "noop", bench.size(6_000, 4_000)),
-        PGQUEUER_500: Entry("pgqueuer", "noop_batch_500", bench.size(10_000, 5_000)),
-        DBOS: Entry("dbos", "noop", bench.size(600, 300)),
-        PROCRASTINATE: Entry("procrastinate", "noop", bench.size(1_500, 500)),
-        ABSURD: _absurd(bench, "noop", bench.size(2_500, 1_000)),
+        FAST: Entry("hand_rolled+fast", "noop", bench.size(6_000, 3_000)),
+        READABLE: Entry("hand_rolled", "noop", bench.size(500, 250)),
+        PGQUEUER: Entry("pgqueuer", "noop", bench.size(6_000, 3_000)),
+        DBOS: Entry("dbos", "noop", bench.size(400, 150)),
     }
+    if not bench.quick:
+        entries |= {
+            PGQUEUER_500: Entry("pgqueuer", "noop_batch_500", 10_000),
+            PROCRASTINATE: Entry("procrastinate", "noop", 600),
+            ABSURD: _absurd(bench, "noop", 1_500),
+        }
     found = await _held(bench, Contest("no-op runs", "runs/s", entries))
     bench.compared("no-op runs/s", found, FAST, PGQUEUER, targets.NOOP_PGQUEUER)
     bench.compared("no-op runs/s", found, FAST, DBOS, targets.NOOP_DBOS)
-    bench.compared("no-op runs/s", found, FAST, PROCRASTINATE, None)
-    bench.compared("no-op runs/s", found, FAST, PGQUEUER_500, None)
     bench.compared("no-op runs/s", found, READABLE, DBOS, None)
-    bench.compared("no-op runs/s", found, FAST, ABSURD, targets.NOOP_ABSURD)
+    if not bench.quick:
+        bench.compared("no-op runs/s", found, FAST, ABSURD, targets.NOOP_ABSURD)
+        bench.compared("no-op runs/s", found, FAST, PROCRASTINATE, None)
+        bench.compared("no-op runs/s", found, FAST, PGQUEUER_500, None)
 
 
 async def steps(bench: Bench) -> None:
-    """200 runs of 10 recorded steps each."""
+    """Runs of ten recorded steps each."""
     entries = {
         FAST: Entry("hand_rolled+fast", "steps", bench.size(10_000, 5_000)),
-        READABLE: Entry("hand_rolled", "steps", bench.size(2_000, 1_000)),
-        DBOS: Entry("dbos", "steps", bench.size(1_000, 500)),
-        ABSURD: _absurd(bench, "steps", 2_000),
+        READABLE: Entry("hand_rolled", "steps", bench.size(1_000, 500)),
+        DBOS: Entry("dbos", "steps", bench.size(600, 300)),
     }
+    if not bench.quick:
+        entries[ABSURD] = _absurd(bench, "steps", 2_000)
     found = await _held(bench, Contest("durable steps", "steps/s", entries))
     bench.compared("durable steps/s", found, FAST, DBOS, targets.STEPS_DBOS)
     bench.compared("durable steps/s", found, READABLE, DBOS, None)
-    bench.compared("durable steps/s", found, FAST, ABSURD, targets.STEPS_ABSURD)
+    if not bench.quick:
+        bench.compared("durable steps/s", found, FAST, ABSURD, targets.STEPS_ABSURD)
 
 
 async def enqueue(bench: Bench) -> None:
     """Starts by 16 concurrent clients, and in calls of 1,000."""
     single = {
         FAST: Entry("hand_rolled+fast", "enqueue", bench.size(4_000, 2_000)),
-        READABLE: Entry("hand_rolled", "enqueue", bench.size(2_000, 1_000)),
+        READABLE: Entry("hand_rolled", "enqueue", bench.size(1_000, 500)),
         PGQUEUER: Entry("pgqueuer", "enqueue", bench.size(2_000, 1_000)),
-        DBOS: Entry("dbos", "enqueue", bench.size(1_000, 500)),
-        PROCRASTINATE: Entry("procrastinate", "enqueue", bench.size(1_000, 500)),
-        ABSURD: _absurd(bench, "enqueue", bench.size(2_000, 1_000)),
     }
+    if not bench.quick:
+        single[DBOS] = Entry("dbos", "enqueue", 500)
+        single[ABSURD] = _absurd(bench, "enqueue", 1_000)
     found = await _held(bench, Contest("single enqueues, 16 clients", "runs/s", single))
     bench.compared("enqueue/s, single", found, FAST, PGQUEUER, targets.ENQUEUE_SINGLE)
     bench.compared("enqueue/s, single", found, READABLE, PGQUEUER, None)
     bulk = {
         FAST: Entry("hand_rolled+fast", "enqueue_bulk", bench.size(20_000, 10_000)),
         PGQUEUER: Entry("pgqueuer", "enqueue_bulk", bench.size(20_000, 10_000)),
-        PROCRASTINATE: Entry("procrastinate", "enqueue_bulk", bench.size(5_000, 3_000)),
     }
+    if not bench.quick:
+        bulk[PROCRASTINATE] = Entry("procrastinate", "enqueue_bulk", 5_000)
     found = await _held(bench, Contest("bulk enqueues of 1,000", "runs/s", bulk))
     bench.compared("enqueue/s, bulk of 1,000", found, FAST, PGQUEUER, targets.ENQUEUE_BULK)
 
 
 async def claims(bench: Bench) -> None:
     """Our claim from Python against pgbench with a bare claim, on the same tables, 4 clients."""
-    for batch, count in (1, bench.size(6_000, 3_000)), (50, bench.size(60_000, 30_000)):
+    for batch, count in (1, bench.size(4_000, 2_000)), (50, bench.size(40_000, 20_000)):
         entries = {
             FAST: Entry("hand_rolled+fast", f"claim_{batch}", count),
             "pgbench": Entry("pgbench", f"claim_{batch}", count),
@@ -90,7 +97,7 @@ async def claims(bench: Bench) -> None:
 async def temporal(bench: Bench) -> None:
     """Our layer over Temporal against the bare SDK, on one development server."""
     plugin = engine_plugin("temporal")
-    count = bench.size(60, 30)
+    count = bench.size(40, 15)
     entries = {
         "temporal_version": Entry("temporal", "ours", count),
         "the bare SDK": Entry("temporal", "bare", count),

@@ -254,12 +254,12 @@ NOT_SHOWN = (
     "frozen on its way. Zombie calls are counted instead.",
     "A run cancelled before any worker lives ends at once where the store's own SQL ends it, and "
     "when the first worker comes where workflow code does.",
-    "INV-CANCEL counts a call as resumed work when its step was taken over or newly asked for after "
-    "the acknowledgement. On Temporal, siblings of a batch that were scheduled before it may still "
-    "be handed out until a workflow task has withdrawn them; read as strictly as words allow, that "
-    "would fail. The rows `last call begun` show how late such calls came.",
-    "INV-SIGNAL, INV-CAP, INV-BUDGET, INV-FAIR and INV-BLAME: judged by the engines' own tests, not "
-    "under these faults.",
+    "INV-CANCEL counts a call as resumed work when its step was taken over or newly asked for "
+    "after the acknowledgement. On Temporal, siblings of a batch that were scheduled before it "
+    "may still be handed out until a workflow task has withdrawn them; read as strictly as words "
+    "allow, that would fail. The rows `last call begun` show how late such calls came.",
+    "INV-SIGNAL, INV-CAP, INV-BUDGET, INV-FAIR and INV-BLAME: judged by the engines' own tests, "
+    "not under these faults.",
     "The same schedule again: a seed repeats the experiment, not the interleaving.",
     "The four figures that were chosen beforehand are takeover after a kill, duplicate calls, "
     "zombie writes accepted and cancel to last call; all others are exploratory.",

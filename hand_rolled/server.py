@@ -72,6 +72,19 @@ class EmbeddedPostgres:
         password = (self.home / "password").read_text().strip()
         return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
 
+    def is_running(self) -> bool:
+        """True while a server, ours or another's, works on these data."""
+        try:
+            os.kill(int((self.data / "postmaster.pid").read_text().split()[0]), 0)
+        except (OSError, ValueError, IndexError) as error:
+            return isinstance(error, PermissionError)  # it lives, and is another user's
+        return True
+
+    def create_and_start(self) -> None:
+        """`create`, then `start`."""
+        self.create()
+        self.start()
+
     def create(self) -> None:
         """Make the data directory, unless there is one. Raises `EngineUnavailable`."""
         if (self.data / "PG_VERSION").exists():
@@ -207,12 +220,21 @@ async def embedded(
     """A server under `directory`, stopped on leaving: on failure, on Ctrl-C, and when killed."""
     elsewhere = await asyncio.to_thread(_make_room, directory)
     server = EmbeddedPostgres(directory / "postgres", extra or {})
+    if server.is_running():
+        raise EngineUnavailable(
+            f"a PostgreSQL runs already in {directory}: use the address that its start printed, "
+            "stop it, or choose another folder"
+        )
     watcher = _stop_when_we_are_gone(server.data)
+    ready = asyncio.ensure_future(asyncio.to_thread(server.create_and_start))
     try:
-        await asyncio.to_thread(server.create)
-        await asyncio.to_thread(server.start)
+        await asyncio.shield(ready)
         yield {"DATABASE_URL": server.url()}
     finally:
+        if not ready.done():
+            await asyncio.wait([ready])  # half an initdb can neither be stopped nor left alone
+        if not ready.cancelled():
+            ready.exception()  # raised above, or of no interest to somebody who interrupts
         # Not in a thread: an interrupted loop may not wait for one.
         server.stop("fast")
         watcher.kill()

@@ -17,6 +17,7 @@ object of a careless vendor on to us. Steps do not stream: a reply is recorded w
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import time
@@ -115,11 +116,14 @@ class ModelClient:
         )
         request[self._settings.max_tokens_name] = request.pop("max_completion_tokens")
         headers = identity_headers(call) if self._settings.identify_calls else {}
+        turned_down: APIStatusError | None = None
         try:
-            raw = await self._client.chat.completions.with_raw_response.create(
-                **request, extra_headers=headers
-            )
-        except APITimeoutError:
+            # The client's own timeout is for each read: a reply that drips would never end.
+            async with asyncio.timeout(self._settings.model_timeout):
+                raw = await self._client.chat.completions.with_raw_response.create(
+                    **request, extra_headers=headers
+                )
+        except (APITimeoutError, TimeoutError):
             raise ModelUnavailable(
                 f"no answer from {self._base_url} in {self._settings.model_timeout:g} s"
             ) from None
@@ -127,7 +131,9 @@ class ModelClient:
             reason = error.__cause__ or error
             raise ModelUnavailable(f"cannot reach {self._base_url}: {reason}") from None
         except APIStatusError as error:
-            return self._turned_down(error, call)
+            turned_down = error
+        if turned_down is not None:  # outside of `except`: a traceback would repeat its text
+            return self._turned_down(turned_down, call)
         if len(raw.content) > LONGEST_REPLY:
             raise ModelUnavailable(f"{self._base_url} sent {len(raw.content):,} bytes")
         try:

@@ -65,7 +65,7 @@ class Question(Frozen):
 
     text: str = Field(min_length=1, max_length=2_000, pattern=_NO_ZERO_BYTE)
     corpus: str = Field(default="", max_length=1_000, pattern=_NO_ZERO_BYTE)
-    max_model_calls: int = Field(default=10, ge=1, le=50)
+    max_model_calls: int = Field(default=10, ge=1, le=200)
 
 
 # Asking the model.

@@ -65,6 +65,10 @@ async def connect_client(settings: Settings, *, identity: str | None = None) -> 
             interceptors=_interceptors(settings),
             runtime=runtime,
         )
+    except ValueError as error:
+        raise BadInput(
+            f"TEMPORAL_ADDRESS {address!r}: expected host:port; {_line(error)}"
+        ) from error
     except RuntimeError as error:
         raise EngineUnavailable(
             f"no Temporal server answers at {address}: {_line(error)}; "

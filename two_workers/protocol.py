@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -57,7 +57,7 @@ class Run(BaseModel):
     payload: JsonValue = None
     tenant: str = Field(default="default", min_length=1, max_length=64)
     priority: int = Field(default=3, ge=1, le=5)
-    budget: MicroUSD | None = Field(default=None, ge=0)
+    budget: MicroUSD | None = Field(default=None, ge=0, le=10**15)
 
 
 class RunView(BaseModel):
@@ -93,6 +93,9 @@ class StepRecord(BaseModel):
     recorded_at: datetime
 
 
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
 class Limits(BaseModel):
     """Backpressure. None means no limit. They change while runs run, and never block recovery.
 
@@ -101,10 +104,10 @@ class Limits(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    max_active: int | None = Field(default=None, ge=0)
-    max_active_per_tenant: int | None = Field(default=None, ge=0)
-    tenants: Mapping[str, int] = Field(default_factory=dict)
-    pools: Mapping[str, int] = Field(default_factory=dict)
+    max_active: Count | None = None
+    max_active_per_tenant: Count | None = None
+    tenants: Mapping[str, Count] = Field(default_factory=dict)
+    pools: Mapping[str, Count] = Field(default_factory=dict)
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import two_workers
+from tests.cli.command import started, two_workers
 
 ASK = ("investigate", "why?")
 NOBODY = "postgresql://nobody@127.0.0.1:1/none"
@@ -96,3 +96,42 @@ def test_a_corpus_that_is_missing_or_has_nothing_to_read(tmp_path: Path) -> None
 def test_a_model_that_is_down_fails_the_run_with_its_reason() -> None:
     done = two_workers(*ASK, INVESTIGATION_MODEL_BASE_URL="http://127.0.0.1:1/v1")
     assert_one_line(done, "failed", "127.0.0.1:1", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([*ASK, "--workers", "0"], ["--workers", "1<=x"]),
+        ([*ASK, "--budget", "-1"], ["--budget"]),
+        ([*ASK, "--budget", "nan"], ["--budget", "expected a number"]),
+        ([*ASK, "--timeout", "0"], ["--timeout"]),
+        ([*ASK, "--max-model-calls", "0"], ["--max-model-calls"]),
+        (["investigate", " "], ["expected a sentence"]),
+        (["investigate", "x" * 5000], ["text", "2000 characters"]),
+        (["worker", "--log-level", "loud"], ["'loud' is not one of"]),
+        (["runs", "list", "--limit", "0"], ["--limit"]),
+    ],
+)
+def test_a_value_out_of_range(arguments: list[str], said: list[str]) -> None:
+    assert_one_line(two_workers(*arguments), *said)
+
+
+def test_a_temporal_address_that_is_none() -> None:
+    done = two_workers("runs", "list", "--engine", "temporal", TEMPORAL_ADDRESS="garbage:::")
+    assert_one_line(done, "TEMPORAL_ADDRESS", "host:port")
+
+
+@pytest.mark.parametrize("engine", ["hand_rolled", "temporal"])
+def test_markup_in_a_question_is_only_text(engine: str) -> None:
+    done = two_workers("investigate", "why [/foo] [bold]checkouts[/] fail?", "--engine", engine)
+    assert done.returncode == 0, done.stderr
+    assert "[/foo] [bold]checkouts[/]" in done.stdout
+
+
+def test_a_second_server_on_the_same_data_leaves_the_first_alone(tmp_path: Path) -> None:
+    arguments = ("up", "--engine", "hand_rolled", "--data", str(tmp_path / "data"))
+    with started(*arguments, output=tmp_path / "output") as first:
+        first.until(lambda: "ready" in first.text(), what="ready")
+        assert_one_line(two_workers(*arguments), "runs already")
+        url = first.text().partition("DATABASE_URL='")[2].partition("'")[0]
+        assert two_workers("runs", "list", DATABASE_URL=url).returncode == 0

@@ -9,9 +9,13 @@ or the answer is unknown, 130 interrupted.
 
 from __future__ import annotations
 
+import signal
 import sys
 
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `main`: no traceback
+
 import click
+from pydantic import ValidationError
 
 from two_workers.cli import (
     compare,
@@ -67,11 +71,18 @@ for module in (
 
 def main() -> None:
     """Run the command line and exit; every expected error is one line on standard error."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, "")  # an app of one's own in this folder, as `python -m` would find it
     try:
         code = cli.main(standalone_mode=False)
     except (BadInput, RunError) as error:
         fail(str(error), 2 if isinstance(error, BadInput) else 1)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or error.title
+        fail(f"{place}: {first['msg']}; found {str(first['input'])[:60]!r}", 2)
+    except OSError as error:
+        fail(f"{error.strerror or error}: {error.filename or 'see --help'}", 2)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:

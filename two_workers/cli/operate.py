@@ -13,10 +13,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from two_workers.cli.options import engine_option, since
+from two_workers.cli.options import console, engine_option, plain_table, since
 from two_workers.cli.process import run_async
 from two_workers.cli.runs import runs
 from two_workers.engines import engine_plugin
@@ -109,19 +107,16 @@ def list_workers(engine: str, everyone: bool) -> None:
         async with _database(engine, "workers") as database:
             found = await operations.list_workers(database, everyone=everyone)
             ready = await operations.list_ready(database)
-        table = Table("worker", "state", "runs", "kinds", "last heartbeat", box=None)
+        table = plain_table("worker", "state", "runs", "kinds", "last heartbeat")
         for one in found:
             load = f"{one.runs} of {one.concurrency}"
             table.add_row(
                 one.worker_id, one.state, load, ", ".join(one.kinds), since(one.heartbeat_at)
             )
-        console = Console(highlight=False)
-        console.print(table if found else "no workers")
+        console().print(table if found else "no workers")
         for kind in ready:
             nobody = "" if kind.served else "; no live worker takes this kind"
-            console.print(
-                f"{kind.runs} ready of kind {kind.kind}, since {since(kind.oldest)}{nobody}"
-            )
+            click.echo(f"{kind.runs} ready of kind {kind.kind}, since {since(kind.oldest)}{nobody}")
 
     run_async(listed())
 

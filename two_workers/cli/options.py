@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Table
 
 from two_workers.engines import engine_names, engine_plugin
 from two_workers.errors import BadInput
@@ -50,3 +53,17 @@ def since(moment: datetime | None) -> str:
         return "-"
     seconds = (moment - datetime.now(UTC)).total_seconds()
     return f"in {seconds:.1f} s" if seconds >= 0 else f"{-seconds:.0f} s ago"
+
+
+def console() -> Console:
+    """Where tables go. A pipe has no width: nothing is cut, so an id can be passed on."""
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, markup=False, width=500 if piped else None)
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines. What does not fit is folded, never cut."""
+    table = Table(box=None)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

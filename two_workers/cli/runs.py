@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from two_workers.apps import MicroUSD
-from two_workers.cli.options import configured_engine, engine_option, since
+from two_workers.cli.options import configured_engine, console, engine_option, plain_table, since
 from two_workers.cli.process import run_async
 from two_workers.errors import BadInput
 from two_workers.protocol import Limits, RunState, RunView, StepRecord
@@ -25,7 +24,13 @@ def runs() -> None:
 @click.option("--state", type=click.Choice([s.value for s in RunState]), help="Only this state.")
 @click.option("--tenant", help="Only this tenant.")
 @click.option("--kind", help="Only this kind.")
-@click.option("--limit", default=50, show_default=True, help="At most this many, newest first.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="At most this many, newest first.",
+)
 def list_runs(
     engine: str, state: str | None, tenant: str | None, kind: str | None, limit: int
 ) -> None:
@@ -36,7 +41,7 @@ def list_runs(
             found = await it.list_runs(
                 state=RunState(state) if state else None, tenant=tenant, kind=kind, limit=limit
             )
-        Console().print(_runs_table(found) if found else "no runs")
+        console().print(_runs_table(found) if found else "no runs")
 
     run_async(listed())
 
@@ -50,10 +55,9 @@ def show(engine: str, run_id: str) -> None:
     async def shown() -> None:
         async with configured_engine(engine) as it:
             view, steps = await it.get(run_id), await it.steps(run_id)
-        console = Console()
         for label, value in _facts(view):
-            console.print(f"[bold]{label:>12}[/]  {value}", highlight=False)
-        console.print(_steps_table(steps))
+            click.echo(f"{click.style(f'{label:>12}', bold=True)}  {value}")
+        console().print(_steps_table(steps))
 
     run_async(shown())
 
@@ -83,7 +87,7 @@ def who(engine: str) -> None:
             return [v for v in await it.list_runs(limit=500) if not v.state.is_final]
 
     views = run_async(asked())
-    table = Table("run", "ready?", "owner", "fence", "owned until", "if abandoned", box=None)
+    table = plain_table("run", "ready?", "owner", "fence", "owned until")
     for view in views:
         table.add_row(
             view.run_id,
@@ -91,9 +95,12 @@ def who(engine: str) -> None:
             view.owner or "-",
             ".".join(map(str, view.fence)) if view.fence else "-",
             since(view.owned_until),
-            view.recovery or "-",
         )
-    Console().print(table if views else "no open runs")
+    console().print(table if views else "no open runs")
+    for recovery in dict.fromkeys(view.recovery for view in views if view.recovery):
+        affected = [view.run_id for view in views if view.recovery == recovery]
+        some = f"{affected[0]}" + (f" and {len(affected) - 1} more" if affected[1:] else "")
+        click.echo(f"if abandoned, {some}: {recovery}")
 
 
 @click.group()
@@ -110,8 +117,7 @@ def show_limits(engine: str) -> None:
         async with configured_engine(engine) as it:
             return await it.limits()
 
-    for name, value in run_async(read()):
-        click.echo(f"{name:>22}  {'no limit' if value is None else value or 'none'}")
+    _say_limits(run_async(read()))
 
 
 @limits.command("set")
@@ -129,15 +135,24 @@ def set_limits(engine: str, assignments: tuple[str, ...]) -> None:
             await it.set_limits(new)
             return new
 
-    for name, value in run_async(changed()):
-        click.echo(f"{name:>22}  {'no limit' if value is None else value or 'none'}")
+    _say_limits(run_async(changed()))
+
+
+def _say_limits(limits: Limits) -> None:
+    for name, value in [
+        ("max_active", limits.max_active),
+        ("max_active_per_tenant", limits.max_active_per_tenant),
+        *((f"tenant:{tenant}", number) for tenant, number in limits.tenants.items()),
+        *((f"pool:{pool}", number) for pool, number in limits.pools.items()),
+    ]:
+        click.echo(f"{name:>22}  {'no limit' if value is None else value}")
 
 
 def _apply(limits: Limits, assignments: tuple[str, ...]) -> Limits:
     values = {**limits.model_dump(), "tenants": {**limits.tenants}, "pools": {**limits.pools}}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
-        if not equals or not (text.isdigit() or text == "none"):
+        if not equals or not ((text.isascii() and text.isdigit()) or text == "none"):
             raise BadInput(
                 f"{assignment!r}: expected NAME=NUMBER or NAME=none, as in max_active=10"
             )
@@ -158,7 +173,7 @@ def _apply(limits: Limits, assignments: tuple[str, ...]) -> Limits:
 
 
 def _runs_table(views: Sequence[RunView]) -> Table:
-    table = Table("run", "kind", "tenant", "state", "owner", "cost", "age", box=None)
+    table = plain_table("run", "kind", "tenant", "state", "owner", "cost", "age")
     for view in views:
         table.add_row(
             view.run_id,
@@ -177,7 +192,7 @@ def _being_cancelled(view: RunView) -> bool:
 
 
 def _steps_table(records: Sequence[StepRecord]) -> Table:
-    table = Table("step", "kind", "outcome", "attempt", "worker", box=None)
+    table = plain_table("step", "kind", "outcome", "attempt", "worker")
     for record in records:
         key = record.key.rpartition("/")[2]
         table.add_row(key, record.kind, record.outcome, str(record.attempt), record.worker or "-")

@@ -24,7 +24,13 @@ from two_workers.engines import engine_plugin, new_worker_id
     metavar="MODULE:NAME",
     help="An app whose runs this worker takes. Repeat for several.",
 )
-@click.option("--log-level", default="WARNING", show_default=True, help="DEBUG to ERROR.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    default="WARNING",
+    show_default=True,
+    help="What to write to standard error.",
+)
 def worker(engine: str, apps: tuple[str, ...], log_level: str) -> None:
     """Take runs and carry them out until SIGTERM or Ctrl-C; then finish or hand over, and exit.
 
@@ -41,6 +47,8 @@ async def _work(engine: str, apps: tuple[str, ...]) -> None:
     loaded = [load_app(path) for path in apps]
     worker_id = new_worker_id()
     working = plugin.worker(plugin.settings(os.environ), loaded, worker_id=worker_id)
+    async with plugin.connect(plugin.settings(os.environ)):
+        pass  # a server that cannot be reached is said before anybody counts on this worker
     stop = stop_on_signals()
     click.echo(f"worker {worker_id} ready")
     await working.run(stop)

@@ -231,7 +231,8 @@ class Bench:
         seen = await self.observer.moments(self.began)
         noted = [self._call(call) for call in self.calls()]
         own = [m.model_copy(update={"t": round(m.t - self.began, 3)}) for m in self._done]
-        moments = sorted([*seen, *noted, *own, *self._logged()], key=lambda m: m.t)
+        # What we did comes before what came of it within the same millisecond.
+        moments = sorted([*own, *seen, *noted, *self._logged()], key=lambda m: m.t)
         side = Side(
             engine=self.engine.name,
             story=self.story,

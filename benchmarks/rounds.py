@@ -70,6 +70,10 @@ async def measured(arena: Arena, entry: Entry) -> Timing:
         try:
             async with asyncio.timeout(PATIENCE):
                 output, _ = await child.communicate()
+        except TimeoutError:
+            child.kill()
+            await child.wait()
+            raise RuntimeError(f"{entry.peer} {entry.measure}: no end in {PATIENCE:g} s") from None
         except BaseException:
             if child.returncode is None:
                 child.kill()

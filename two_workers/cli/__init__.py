@@ -38,14 +38,15 @@ Two workers picked up the same investigation. Who resumes it?
 
   1. compare     break real workers on both engines and see what each answer cost
                    two-workers compare            (or: make compare)
-  2. study       what claim, lease, heartbeat, fence and the rest are, on either engine
-                   two-workers mapping            (or: make mapping)
-                   two-workers quiz
-  3. chaos       kill tests against real processes
+  2. study       claim, lease, heartbeat, fence and the rest: by hand, on Temporal, and broken
+                   two-workers mapping fence      two-workers explain claim
+                   two-workers break fence        two-workers ladder       two-workers quiz
+  3. chaos       kill tests against real processes, also for an engine or agent of yours
                    make chaos
-  4. swap        run an agent on either engine by one setting
+  4. swap        run an agent on either engine by one setting; write your own
                    two-workers investigate "why do checkouts fail?" --engine hand_rolled
                    two-workers investigate "why do checkouts fail?" --engine temporal
+                   two-workers serve --demo       two-workers new my_agent
 
   Every command explains itself with --help.
 """

@@ -1,6 +1,6 @@
 """Swap the engine by one setting: the same requests get the same answers.
 
-What stays different is listed in `docs/swap.md`; the second test measures every row of it.
+What stays different is listed in `investigation/service/SWAP.md`; the second test measures every row of it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def test_the_list_of_differences_is_true(engines: dict[str, Bench]) -> Non
     assert [list(row[1:]) for row in rows] == measured
 
 
-DOC = (ROOT / "docs/swap.md").read_text()
+DOC = (ROOT / "investigation/service/SWAP.md").read_text()
 
 
 async def words_of_budget(bench: Bench) -> str:

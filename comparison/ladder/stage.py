@@ -226,9 +226,12 @@ class Stage:
             return True
         return "its write was refused" in self.crew[worker].log.read_text()
 
-    async def heal_and_converge(self, *, within: float = BOUND) -> None:
-        """Release and resume everything, then wait for every run to end."""
-        for hold in self.holds:
+    async def heal_and_converge(self, *, within: float = BOUND, release: bool = True) -> None:
+        """Release and resume everything, then wait for every run to end.
+
+        Without `release` a model that never answered goes on not to answer.
+        """
+        for hold in self.holds if release else ():
             await self.world.release(hold)
         for process in self.crew.values():
             process.resume()

@@ -86,7 +86,9 @@ class Evidence:
 
 
 def read_messages(request: Mapping[str, Any]) -> Evidence:
-    """Collect the evidence from a chat-completions request."""
+    """Collect the evidence from a chat-completions request. Raises `TypeError` for another."""
+    if not isinstance(request, Mapping):
+        raise TypeError("expected a JSON object")
     evidence = Evidence(must_report=isinstance(request.get("tool_choice"), Mapping))
     asked: dict[str, tuple[str, dict[str, Any]]] = {}
     for message in request["messages"]:

@@ -58,7 +58,9 @@ async def test_killed_and_paused_owners_are_succeeded_by_others(engine: str) -> 
         assert not is_alive(ended["pid"])
         assert result["state"] == "succeeded", result
         assert len({step["key"] for step in steps}) == len(steps) > 5
-        assert {killed, last} <= {step["worker"] for step in steps}
+        # On Temporal each step has an owner of its own: the killed one may have recorded none.
+        recorders = {last} if engine == "temporal" else {killed, last}
+        assert recorders <= {step["worker"] for step in steps}
         again = await client.post(f"/api/demo/workers/{killed}/kill")
         assert again.status_code == 409
         stranger = await client.post(f"/api/demo/workers/{os.getpid()}/kill")

@@ -1,6 +1,7 @@
 """Swap the engine by one setting: the same requests get the same answers.
 
-What stays different is listed in `investigation/service/SWAP.md`; the second test measures every row of it.
+What stays different is listed in `investigation/service/SWAP.md`; the second test measures every
+row of it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ async def scenario(stage: Stage) -> None:
     await stage.worker("worker-8")
     fault = await stage.strike(stuck, "hang", held)
     taken = await stage.until_taken_over(fault)
-    await stage.heal_and_converge(within=BOUND if taken else 0)
+    await stage.heal_and_converge(within=BOUND if taken else 0, release=taken)
 
 
 RUNG = Rung(

@@ -25,7 +25,7 @@ from two_workers import BadInput, EngineUnavailable
 from two_workers.cli.process import run_async
 
 README = Path(__file__).parent.parent / "README.md"
-LIMITS = README.parent / "docs" / "limits.md"
+LIMITS = README.parent / "benchmarks" / "LIMITS.md"
 
 
 @click.command()
@@ -49,7 +49,7 @@ LIMITS = README.parent / "docs" / "limits.md"
 def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Path) -> None:
     """Measure this project beside its Python peers and beside PostgreSQL itself.
 
-    Without --quick the figures in docs/limits.md are rewritten, and without --only those in
+    Without --quick the figures in benchmarks/LIMITS.md are rewritten, and without --only those in
     README.md too. Exit code 1 if a row could not be measured.
     """
     try:

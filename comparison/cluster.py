@@ -52,10 +52,11 @@ class Process:
         """Send a signal to this process and to no other that may have got its number since."""
         if not self.is_running:
             return
-        if self.pidfd is not None:
-            signal.pidfd_send_signal(self.pidfd, number)
-        else:
-            os.kill(self.pid, number)  # not reaped yet, so the number is still its own
+        with contextlib.suppress(ProcessLookupError):  # it ended just now; asyncio will say so
+            if self.pidfd is not None:
+                signal.pidfd_send_signal(self.pidfd, number)
+            else:
+                os.kill(self.pid, number)  # not reaped yet, so the number is still its own
 
     async def killed(self) -> None:
         """SIGKILL the process and its session; return once the kernel has reaped it.

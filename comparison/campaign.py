@@ -22,6 +22,7 @@ from comparison.arms import Arm
 from comparison.evidence import Cancellation, FaultRecord
 from comparison.faults import Injector
 from comparison.ledger import Ledger
+from comparison.meters import Meter
 from comparison.plan import Plan, PlannedFault, stream
 from comparison.runs import Runs
 from comparison.workers import Workers
@@ -46,6 +47,7 @@ class Campaign:
     world: WorldClient
     workers: Workers
     runs: Runs
+    meter: Meter
     say: Say
     faults: list[FaultRecord] = field(default_factory=list)
     cancellations: list[Cancellation] = field(default_factory=list)
@@ -56,7 +58,8 @@ class Campaign:
         """Everything, in order."""
         await self._cancel_pending()
         await self.workers.fill()
-        await self._twin()
+        async with self.meter.during("twin"):
+            await self._twin()
         feeder = asyncio.create_task(self._feed())
         try:
             await self._break_things()

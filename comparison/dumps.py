@@ -12,15 +12,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 from psycopg.rows import dict_row
 from pydantic import JsonValue
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 
+from comparison.actions import billed
 from comparison.evidence import Clock, End, Ownership, RefusedWrite, Write
 from comparison.ledger import Ledger
 from comparison.story import camera
@@ -57,6 +59,7 @@ class Records:
     writes: tuple[Write, ...]
     refused_writes: tuple[RefusedWrite, ...]
     server: dict[str, JsonValue]
+    actions: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 async def collect(
@@ -81,27 +84,38 @@ async def _temporal(
     engine: TemporalEngine, ends: Sequence[End], ledger: Ledger, clock: Clock, logs: Path
 ) -> Records:
     about = await engine.client.workflow_service.get_system_info(GetSystemInfoRequest())
-    histories = await asyncio.gather(*(_dispatches(engine, end.run, ledger, clock) for end in ends))
+    histories = await asyncio.gather(*(_history(engine, end.run) for end in ends))
+    fences = _fences(ledger)
     return Records(
-        ownerships=tuple(owned for history in histories for owned in history),
+        ownerships=tuple(
+            owned
+            for end, events in zip(ends, histories, strict=True)
+            for owned in _dispatches(end.run, events, fences, clock)
+        ),
         writes=tuple(_from_steps(ends, ledger, clock)),
         refused_writes=tuple(refusals(logs, TEMPORAL_REFUSAL)),
         server={"server_version": about.server_version},
+        actions={e.run: billed(events) for e, events in zip(ends, histories, strict=True)},
     )
 
 
-async def _dispatches(
-    engine: TemporalEngine, run: str, ledger: Ledger, clock: Clock
+async def _history(engine: TemporalEngine, run: str) -> Sequence[HistoryEvent]:
+    return (await engine.client.get_workflow_handle(run).fetch_history()).events
+
+
+def _dispatches(
+    run: str,
+    events: Sequence[HistoryEvent],
+    fences: Mapping[tuple[str, int], Fence],
+    clock: Clock,
 ) -> list[Ownership]:
     """The last dispatch of each activity of a run, and what had ended the one before it.
 
     History keeps no event of the earlier attempts.
     """
-    history = await engine.client.get_workflow_handle(run).fetch_history()
     places: dict[int, str] = {}
     found = []
-    fences = _fences(ledger)
-    for event in history.events:
+    for event in events:
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             scheduled = event.activity_task_scheduled_event_attributes
             places[event.event_id] = scheduled.activity_id.partition(":")[0]

@@ -145,9 +145,18 @@ class RefusedWrite(_Frozen):
     line: str
 
 
+class Load(_Frozen):
+    """What the server counted of its own work, in the fault-free twin or in the whole campaign."""
+
+    window: Literal["twin", "whole"]
+    seconds: float
+    counts: dict[str, float]
+
+
 class Evidence(_Frozen):
     """Everything that the checks and the measures may look at.
 
+    `actions` are those that Temporal Cloud would bill, by run and kind, from the histories.
     `cpu_pressure` is the share of the campaign's time in which some process waited for a CPU.
     """
 
@@ -167,6 +176,8 @@ class Evidence(_Frozen):
     convergence_bound: float
     server: dict[str, JsonValue] = {}
     cpu_pressure: float | None = None
+    loads: tuple[Load, ...] = ()
+    actions: dict[str, dict[str, int]] = {}
 
 
 class Case(BaseModel):

@@ -17,6 +17,7 @@ from comparison.dumps import Records, collect
 from comparison.engines import plugin_of
 from comparison.evidence import Case, Clock, End, Evidence
 from comparison.ledger import Index, Ledger
+from comparison.meters import meter_of
 from comparison.plan import Plan
 from comparison.pressure import Pressure
 from comparison.runs import Runs
@@ -60,7 +61,7 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
         ):
             app = load_app(APP)
             payloads = [Question(text=q).model_dump(mode="json") for q in plan.questions]
-            runs = Runs(engine, app.kind, payloads)
+            runs, meter = Runs(engine, app.kind, payloads), meter_of(arm.engine, env)
             async with Workers.of(
                 cluster,
                 arm.engine,
@@ -69,9 +70,10 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
                 app=APP,
                 proxied=plan.silences > 0,
             ) as workers:
-                campaign = Campaign(arm, plan, world, workers, runs, say)
+                campaign = Campaign(arm, plan, world, workers, runs, meter, say)
                 try:
-                    await campaign.carry_out()
+                    async with meter.during("whole"):
+                        await campaign.carry_out()
                     ends = await runs.ends()
                 finally:
                     await runs.close()
@@ -109,5 +111,7 @@ def _case(
         convergence_bound=CONVERGENCE,
         server=records.server,
         cpu_pressure=cpu_pressure,
+        loads=tuple(campaign.meter.loads),
+        actions=records.actions,
     )
     return Case(evidence=evidence, calls=Index(ledger))

@@ -52,6 +52,7 @@ class DevServer:
 
     def __init__(self, directory: Path, *, executable: str, knobs: Mapping[str, str]) -> None:
         self.port = _free_port()
+        self._metrics_port = _free_port()
         self._knobs = knobs
         self._executable = executable
         self._directory = directory
@@ -62,6 +63,11 @@ class DevServer:
     def address(self) -> str:
         """Where clients connect."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where the server publishes its own counters, for Prometheus."""
+        return f"http://127.0.0.1:{self._metrics_port}/metrics"
 
     @property
     def pid(self) -> int | None:
@@ -130,6 +136,7 @@ class DevServer:
         return [
             *(self._executable, "server", "start-dev", "--headless", "--log-level", "error"),
             *("--ip", "127.0.0.1", "--port", str(self.port)),
+            *("--metrics-port", str(self._metrics_port)),
             *("--db-filename", str(self._directory / "temporal.sqlite")),
             *(word for attribute in attributes for word in ("--search-attribute", attribute)),
             *(word for knob in knobs for word in ("--dynamic-config-value", knob)),
@@ -184,6 +191,7 @@ async def embedded(directory: Path, env: Mapping[str, str]) -> AsyncIterator[Map
             "TEMPORAL_ADDRESS": server.address,
             "TEMPORAL_NAMESPACE": "default",
             "TEMPORAL_CONFIG_FILE": str(profile),
+            "TEMPORAL_DEV_SERVER_METRICS": server.metrics_url,
         }
     finally:
         await server.stop()

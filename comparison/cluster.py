@@ -2,7 +2,8 @@
 
 Every process of a comparison (workers and the world) is started here. Each leads its own session,
 so a Ctrl-C at the terminal reaches the harness alone and a worker's own children die with it. On
-leaving the block, however it is left, every process is gone.
+leaving the block, however it is left, every process is gone; and a harness that is killed, which
+leaves no block, takes its processes with it too.
 
 A process's output goes to a log file, each line stamped with CLOCK_MONOTONIC: the worker's own
 words, on the ledger's clock.
@@ -37,6 +38,7 @@ class Process:
     child: asyncio.subprocess.Process
     ready: asyncio.Future[str]
     pidfd: int | None = None
+    heir: subprocess.Popen[bytes] | None = None
     pump: asyncio.Task[None] | None = field(default=None, repr=False)
     swept: bool = False
 
@@ -83,6 +85,9 @@ class Process:
             self.swept = True
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
+            if self.heir is not None:
+                self.heir.kill()
+                self.heir.communicate()
 
 
 def _is_stopped(pid: int) -> bool:
@@ -97,6 +102,20 @@ def _is_stopped(pid: int) -> bool:
     except ChildProcessError:
         return True  # reaped: it will not run again either
     return found is not None
+
+
+def _kill_when_we_are_gone(session: int) -> subprocess.Popen[bytes]:
+    """A process that waits for the end of a pipe which only we hold open, then kills the session.
+
+    A harness that is killed cleans up nothing; the kernel closes its pipes all the same.
+    """
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$1"', "sh", str(session)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 class Cluster:
@@ -151,6 +170,7 @@ class Cluster:
             child=child,
             ready=asyncio.get_running_loop().create_future(),
             pidfd=os.pidfd_open(child.pid) if sys.platform == "linux" else None,
+            heir=_kill_when_we_are_gone(child.pid),
         )
         self._processes.append(process)
         if self._closed:  # it was being started while everything else was being ended
@@ -197,6 +217,8 @@ async def _pump(process: Process, ready: re.Pattern[str]) -> None:
             found = ready.search(line)
             if found and not process.ready.done():
                 process.ready.set_result(found[1])
+    await process.child.wait()
+    process.sweep()
     if not process.ready.done():
         process.ready.set_exception(
             RuntimeError(f"{process.name} ended before it was ready:\n{_tail(process)}")

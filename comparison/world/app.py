@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from starlette.routing import Route
 from comparison.ledger import Begin, CallKind, Identity, to_fields
 from comparison.world.book import Book
 from comparison.world.holds import Hold, Holds, Rule
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Answers(Protocol):
 
     Each answer is a function of the request's body alone, so equal questions get equal answers,
     on every engine and in every attempt. Raises `ValueError` for a body that no vendor would
-    accept.
+    accept; anything else is a fault of the world's own.
     """
 
     def model(self, body: bytes) -> Answer: ...
@@ -82,12 +85,15 @@ def build(book: Book, answers: Answers, latency: Latency) -> Starlette:
             book.end(begin, "refused", delivered=not await request.is_disconnected())
             return _problem(409, "stale_fence", f"{who.key}: a newer owner than {who.fence} called")
         await holds.pass_through("begin", begin)
-        await asyncio.sleep(latency.of(begin))
+        half = latency.of(begin) / 2
+        await asyncio.sleep(half)
+        await holds.pass_through("during", begin)
+        await asyncio.sleep(half)
         try:
             answer = _ask(answers, kind, name, raw)
-        except ValueError as error:
+        except Exception as error:  # whatever it is: a call that has begun must have an end
             book.end(begin, "failed", delivered=not await request.is_disconnected())
-            return _problem(400, "invalid_request_error", str(error))
+            return _failure(error, who.key)
         await holds.pass_through("reply", begin)
         book.end(
             begin,
@@ -126,6 +132,14 @@ def _ask(answers: Answers, kind: CallKind, name: str, body: bytes) -> Answer:
             return answers.tool(name, body)
         case "report":
             return answers.report(body)
+
+
+def _failure(error: Exception, key: str) -> Response:
+    """What a caller is told: the call was at fault (`ValueError`), or we were."""
+    if isinstance(error, ValueError):
+        return _problem(400, "invalid_request_error", str(error))
+    logger.error("no answer to %s", key, exc_info=error)
+    return _problem(500, "server_error", f"{type(error).__name__}: {error}")
 
 
 def _control(book: Book, holds: Holds) -> list[Route]:

@@ -14,14 +14,14 @@ from pydantic import BaseModel, ConfigDict
 
 from comparison.ledger import Begin, CallKind
 
-HoldPoint = Literal["begin", "reply"]
+HoldPoint = Literal["begin", "during", "reply"]
 
 
 class Rule(BaseModel):
     """Which call to hold: the `occurrence`-th that matches every field given.
 
-    `begin` holds a call before any work is done for it; `reply` when the work is done and paid,
-    and only the answer has not left.
+    `begin` holds a call before any work is done for it; `during` when half of its time is over;
+    `reply` when the work is done and paid, and only the answer has not left.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -124,8 +124,14 @@ async def test_a_process_that_ends_before_it_is_ready_shows_its_last_words(
 
 @pytest.mark.parametrize(
     ("how", "number", "code"),
-    [("end", None, 0), ("fail", None, 1), ("wait", signal.SIGINT, 1), ("wait", signal.SIGTERM, 1)],
-    ids=["success", "failure", "SIGINT", "SIGTERM"],
+    [
+        ("end", None, 0),
+        ("fail", None, 1),
+        ("wait", signal.SIGINT, 1),
+        ("wait", signal.SIGTERM, 1),
+        ("wait", signal.SIGKILL, 1),
+    ],
+    ids=["success", "failure", "SIGINT", "SIGTERM", "SIGKILL"],
 )
 async def test_no_process_outlives_the_harness(
     tmp_path: Path, how: str, number: signal.Signals | None, code: int

@@ -75,7 +75,15 @@ async def test_input_that_no_vendor_would_accept_is_an_error_on_record(world: Wo
     assert world.ledger.calls[1].end.outcome == "failed"
 
 
-@pytest.mark.parametrize("point", ["begin", "reply"])
+async def test_a_fault_of_the_worlds_own_is_an_error_on_record_too(world: WorldClient) -> None:
+    async with httpx.AsyncClient(base_url=world.url) as http:
+        reply = await http.post("/tools/broken", json={}, headers=headers("run-1/0.0", "1"))
+    assert (reply.status_code, reply.json()["error"]["code"]) == (500, "server_error")
+    await world.catch_up()
+    assert [call.end and call.end.outcome for call in world.ledger.calls.values()] == ["failed"]
+
+
+@pytest.mark.parametrize("point", ["begin", "during", "reply"])
 async def test_the_chosen_occurrence_is_held_until_it_is_released(
     cluster: Cluster, world: WorldClient, point: str
 ) -> None:

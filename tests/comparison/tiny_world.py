@@ -21,6 +21,8 @@ class Echo:
         return Answer(b'{"echo":%s}' % body, tokens_in=10, tokens_out=5, micro_usd=60)
 
     def tool(self, name: str, body: bytes) -> Answer:
+        if name == "broken":
+            raise LookupError("a fault of the world's own")
         return Answer(b'{"echo":%s}' % body)
 
     def report(self, body: bytes) -> Answer:

@@ -95,7 +95,7 @@ ARMS = {
             poll=POLL,
             backoff=0.0,
             durability=_TABLE,
-            maintains="one database, its backups and upgrades; about 200 lines with their SQL",
+            maintains="one database, its backups and upgrades; about 150 lines, SQL included",
         ),
         Arm(
             name="hand_rolled",

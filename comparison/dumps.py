@@ -26,8 +26,8 @@ from comparison.actions import billed
 from comparison.evidence import Clock, End, Ownership, RefusedWrite, Write
 from comparison.ledger import Ledger
 from comparison.story import camera
-from comparison.story.engine import StoryEngine
-from comparison.story.settings import SCHEMA
+from comparison.story.adapter.engine import StoryEngine
+from comparison.story.adapter.settings import SCHEMA
 from temporal_version.engine import TemporalEngine
 from two_workers import Engine, Fence
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from comparison.story.plugin import PLUGIN as STORY
+from comparison.story.adapter.plugin import PLUGIN as STORY
 from two_workers import EnginePlugin, engine_plugin
 
 

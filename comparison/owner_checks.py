@@ -14,7 +14,7 @@ from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord, Ownership, Write
 from comparison.faults import takeovers
 from comparison.ledger import Call
-from comparison.story.worker import NO_FENCE
+from comparison.story.adapter.worker import NO_FENCE
 from comparison.verdicts import Check, Findings
 
 ALLOWANCE = 10.0

@@ -27,7 +27,7 @@ from comparison.evidence import Clock
 from comparison.ladder.rung import Rung
 from comparison.ladder.stage import Stage, create
 from comparison.ladder.trial import Bill, Trial, bill, collect
-from comparison.story.plugin import PLUGIN
+from comparison.story.adapter.plugin import PLUGIN
 from comparison.verdicts import Outcome, Verdict
 from comparison.world.client import WorldClient, app_env, open_world
 from two_workers.engines import server_for
@@ -125,8 +125,6 @@ async def _try(ground: Ground, rung: Rung, form: FormName, number: int) -> Tried
     ) as connection:
         await create(connection, schema)
         stage = Stage(
-            rung=rung.number,
-            broken=form == "broken",
             form=rung.broken if form == "broken" else rung.fixed,
             schema=schema,
             connection=connection,

@@ -24,7 +24,7 @@ from comparison.cluster import Cluster, Process
 from comparison.evidence import Cancellation, FaultRecord
 from comparison.faults import takeovers
 from comparison.ladder.settings import BOUND
-from comparison.ladder.table import CREATE, Form
+from comparison.ladder.table import CREATE, FORM_VARIABLE, Form, dump_form
 from comparison.ledger import Begin, Ledger
 from comparison.plan import FaultKind
 from comparison.story import camera
@@ -58,8 +58,6 @@ QUESTION = "Why do checkouts fail?"
 class Stage:
     """One form of one rung in one trial: its own tables and its own workers."""
 
-    rung: int
-    broken: bool
     form: Form
     schema: str
     connection: psycopg.AsyncConnection[DictRow]
@@ -67,6 +65,7 @@ class Stage:
     world: WorldClient
     env: Mapping[str, str]
     settings: dict[str, str] = field(default_factory=dict)
+    hired: int = 0
     crew: dict[str, Process] = field(default_factory=dict)
     runs: list[str] = field(default_factory=list)
     refused_starts: int = 0
@@ -85,14 +84,12 @@ class Stage:
 
     async def worker(self, owner: str) -> Process:
         """A worker process that writes `owner` into the table."""
-        form = "broken" if self.broken else "fixed"
+        self.hired += 1
+        command = [sys.executable, "-m", "comparison.ladder", "--owner", owner]
         process = await self.cluster.start(
-            f"worker-{self.schema}-{len(self.crew) + 1}",
-            [
-                *(sys.executable, "-m", "comparison.ladder", "--rung", str(self.rung)),
-                *("--form", form, "--owner", owner, "--schema", self.schema),
-            ],
-            self.env,
+            f"worker-{self.schema}-{self.hired}",
+            [*command, "--schema", self.schema],
+            {**self.env, FORM_VARIABLE: dump_form(self.form)},
             ready=r"^worker (\S+) ready",
         )
         self.crew[process.ready.result()] = process

@@ -6,7 +6,8 @@ but the statement that is wrong, and this one shows what it should have been.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 
 CREATE = """
 CREATE TABLE runs (
@@ -124,3 +125,17 @@ class Form:
 
 
 SOUND = Form()
+
+FORM_VARIABLE = "LADDER_FORM"
+"""The environment variable in which a worker process finds its form."""
+
+
+def dump_form(form: Form) -> str:
+    """A form as JSON, for a worker process."""
+    return json.dumps(asdict(form))
+
+
+def load_form(text: str) -> Form:
+    """The opposite of `dump_form`."""
+    fields = json.loads(text)
+    return Form(**{**fields, "claim": tuple(fields["claim"])})

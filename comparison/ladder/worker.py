@@ -10,12 +10,13 @@ from typing import Any
 
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
+from pydantic import JsonValue
 
 from comparison.ladder.table import CANCEL_REQUESTED, READ_JOURNAL, Form
-from comparison.story.perform import perform
-from comparison.story.settings import Pool
-from two_workers import App, Batch, Call, Done, Step, TwoWorkersError, advance, close
-from two_workers.steps import Failed, Succeeded, dump_outcome, load_outcome
+from comparison.story.adapter.drive import Outcome, drive, perform
+from comparison.story.adapter.settings import Pool
+from two_workers import App, Call, Step, TwoWorkersError
+from two_workers.steps import dump_outcome, load_outcome
 
 logger = logging.getLogger(__name__)
 
@@ -92,37 +93,30 @@ class LadderWorker:
             await self.write(self.form.heartbeat, run)
         await asyncio.Event().wait()
 
-    async def drive(self, run: DictRow) -> Any:
+    async def drive(self, run: DictRow) -> JsonValue:
         """Step the agent through its journal, and on from there."""
         rows = await self.say(READ_JOURNAL, run_id=run["run_id"])
-        journal, number = {row["key"]: row["outcome"] for row in rows}, 0
-        plan = self.app.plan(run["payload"])
-        try:
-            request = advance(plan, None)
-            while isinstance(request, Batch):
-                [flag] = await self.say(CANCEL_REQUESTED, run_id=run["run_id"])
-                if flag["cancel_requested"]:
-                    raise Cancelled
-                async with asyncio.TaskGroup() as group:
-                    steps = [
-                        group.create_task(self.step(run, f"{number}.{i}", step, journal))
-                        for i, step in enumerate(request.steps)
-                    ]
-                request, number = advance(plan, [step.result() for step in steps]), number + 1
-            assert isinstance(request, Done)
-            return self.app.dump_result(request.value)
-        except* LeaseLost as lost:
-            raise lost.exceptions[0] from None
-        finally:
-            close(plan)
+        journal = {row["key"]: row["outcome"] for row in rows}
 
-    async def step(
-        self, run: DictRow, place: str, step: Step[Any], journal: dict[str, Any]
-    ) -> Succeeded | Failed:
-        key = f"{run['run_id']}/{place}"
-        if key in journal:
-            return load_outcome(step, journal[key])
-        call = Call(
+        async def boundary() -> None:
+            [flag] = await self.say(CANCEL_REQUESTED, run_id=run["run_id"])
+            if flag["cancel_requested"]:
+                raise Cancelled
+
+        async def once(place: str, step: Step[Any]) -> Outcome:
+            key = f"{run['run_id']}/{place}"
+            if key in journal:
+                return load_outcome(step, journal[key])
+            outcome, attempt = await perform(self.app, step, self.call(run, key))
+            recorded = Jsonb(dump_outcome(step, outcome))
+            values = {"key": key, "kind": step.kind, "outcome": recorded, "attempt": attempt}
+            await self.write(self.form.record, run, **values)
+            return outcome
+
+        return await drive(self.app, run["payload"], boundary=boundary, once=once)
+
+    def call(self, run: DictRow, key: str) -> Call:
+        return Call(
             run_id=run["run_id"],
             key=key,
             fence=(run["lease_generation"],),
@@ -132,11 +126,6 @@ class LadderWorker:
             resources=self.resources,
             beat=lambda detail: None,
         )
-        outcome, attempt = await perform(self.app, step, call)
-        recorded = Jsonb(dump_outcome(step, outcome))
-        values = {"key": key, "kind": step.kind, "outcome": recorded, "attempt": attempt}
-        await self.write(self.form.record, run, **values)
-        return outcome
 
     async def write(self, statement: str, run: DictRow, **values: Any) -> None:
         """A write as the run's owner. Raises `LeaseLost` when the table refuses it."""

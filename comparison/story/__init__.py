@@ -2,8 +2,10 @@
 
 The story gives a claim, a lease, a heartbeat and a cancel flag; a reader adds a journal, so that
 a run that is taken over does not begin again, and has a system that works. `table.py` is that
-system's SQL, `worker.py` its worker: a little over two hundred lines, no worse and no better.
-The rest of this folder is only what the comparison needs to start it like any other arm.
+system, whole: about 150 lines of which half are SQL, no worse and no better. Copy it.
+
+The rest is not the reader's: `adapter/` lets the comparison start it like any other arm, and
+`camera.py` is the harness's own record of who claimed and who wrote.
 
 What the story's own statements leave open, and this arm therefore does too:
 
@@ -12,6 +14,4 @@ What the story's own statements leave open, and this arm therefore does too:
 - whoever is paused, partitioned or stuck is noticed by the lease alone;
 - a cancellation that arrives during the last step comes too late: no boundary is left;
 - there are no limits, no signals and no budget.
-
-`camera.py` is not part of it: it is the harness's own record of who claimed and who wrote.
 """

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from comparison.story.plugin import PLUGIN
+from comparison.story.adapter.plugin import PLUGIN
 from two_workers import load_app
 from two_workers.cli.process import run_async, stop_on_signals
 from two_workers.engines import new_worker_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -17,7 +17,7 @@ from comparison.engines import plugin_of, worker_command
 from comparison.evidence import Clock
 from comparison.ledger import Begin
 from comparison.story import camera
-from comparison.story.settings import SCHEMA
+from comparison.story.adapter.settings import SCHEMA
 from comparison.world.client import WorldClient, app_env, open_world
 from comparison.world.holds import Rule
 from hand_rolled.server import EmbeddedPostgres
@@ -44,11 +44,14 @@ class Bench:
     world: WorldClient
     cluster: Cluster
     env: dict[str, str]
+    workers: list[Process] = field(default_factory=list)
 
     async def worker(self) -> Process:
         name = f"worker-{uuid.uuid4().hex[:6]}"
         command = worker_command("story", "investigation.app:APP")
-        return await self.cluster.start(name, command, self.env, ready=r"^worker (\S+) ready")
+        worker = await self.cluster.start(name, command, self.env, ready=r"^worker (\S+) ready")
+        self.workers.append(worker)
+        return worker
 
     async def start(self) -> str:
         question = Question(text="Why do checkouts fail?", max_model_calls=3)
@@ -78,8 +81,10 @@ async def bench(postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterator[Ben
         open_world(cluster, tmp_path / "ledger.jsonl", seed=1) as world,
         PLUGIN.connect(settings) as engine,
     ):
-        yield Bench(engine, world, cluster, {**env, **app_env(world.url)})
-        await world.release_all()
+        bench = Bench(engine, world, cluster, {**env, **app_env(world.url)})
+        yield bench
+        for worker in bench.workers:  # a drain would wait for runs that no test asks about
+            await worker.killed()
 
 
 async def test_an_investigation_ends_in_a_report_and_each_call_is_made_once(bench: Bench) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
@@ -13,7 +12,7 @@ from psycopg.types.json import Jsonb
 from pydantic import JsonValue
 
 from comparison.story import table
-from comparison.story.settings import Pool, StorySettings, open_pool
+from comparison.story.adapter.settings import Pool, StorySettings, open_pool
 from two_workers import (
     BadInput,
     Limits,
@@ -29,17 +28,12 @@ from two_workers import (
 
 _POLL = 0.05  # seconds between two looks of `result`
 
-_START = """
-INSERT INTO runs (run_id, kind, tenant, payload)
-VALUES (%(run_id)s, %(kind)s, %(tenant)s, %(payload)s)
-ON CONFLICT (run_id) DO NOTHING
-"""
 _GET = "SELECT * FROM runs WHERE run_id = %(run_id)s"
 _LIST = """
 SELECT * FROM runs
 WHERE (%(status)s::text IS NULL OR status = %(status)s)
-  AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-  AND (%(kind)s::text IS NULL OR kind = %(kind)s)
+  AND (%(tenant)s::text IS NULL OR task ->> 'tenant' = %(tenant)s)
+  AND (%(kind)s::text IS NULL OR task ->> 'kind' = %(kind)s)
 ORDER BY created_at DESC LIMIT %(limit)s
 """
 _STEPS = "SELECT * FROM journal WHERE run_id = %(run_id)s"
@@ -57,10 +51,10 @@ class StoryEngine:
         """Insert the run. Raises `RunConflict`, and `BadInput` for a budget."""
         if run.budget is not None:
             _has_no("budgets")
-        values = run.model_dump(include={"run_id", "kind", "tenant"})
-        await self._rows(_START, **values, payload=Jsonb(run.payload))
+        task = run.model_dump(mode="json", include={"kind", "tenant", "payload"})
+        await self._rows(table.START, run_id=run.run_id, task=Jsonb(task))
         row = await self._row(run.run_id)
-        if (row["kind"], row["tenant"], row["payload"]) != (run.kind, run.tenant, run.payload):
+        if row["task"] != task:
             raise RunConflict(run.run_id)
         return _view(row)
 
@@ -82,7 +76,7 @@ class StoryEngine:
 
     async def cancel(self, run_id: str, *, reason: str = "") -> RunView:
         """Set the flag. A pending run stays pending until a worker claims it and looks."""
-        await self._rows(table.REQUEST_CANCEL, run_id=run_id)
+        await self._rows(table.CANCEL, run_id=run_id)
         return await self.get(run_id)
 
     async def result(self, run_id: str, *, timeout: float) -> JsonValue:
@@ -103,7 +97,7 @@ class StoryEngine:
         """The journal, in the order of its keys. Raises `RunNotFound`."""
         await self._row(run_id)
         records = [_record(row) for row in await self._rows(_STEPS, run_id=run_id)]
-        return sorted(records, key=lambda record: [int(n) for n in _place(record.key)])
+        return sorted(records, key=lambda record: _place(record.key))
 
     async def signal(self, run_id: str, name: str, payload: JsonValue, *, signal_id: str) -> None:
         """Refused."""
@@ -133,16 +127,16 @@ def _has_no(what: str) -> NoReturn:
     raise BadInput(f"the story's table has no {what}; expected an engine that has: hand_rolled")
 
 
-def _place(key: str) -> list[str]:
-    return re.split(r"\.", key.rpartition("/")[2])
+def _place(key: str) -> list[int]:
+    return [int(number) for number in key.rpartition("/")[2].split(".")]
 
 
 def _view(row: DictRow) -> RunView:
     running = row["status"] == "running"
     return RunView(
         run_id=row["run_id"],
-        kind=row["kind"],
-        tenant=row["tenant"],
+        kind=row["task"]["kind"],
+        tenant=row["task"]["tenant"],
         state=RunState(row["status"]),
         created_at=row["created_at"],
         closed_at=row["closed_at"],
@@ -156,12 +150,13 @@ def _view(row: DictRow) -> RunView:
 
 
 def _record(row: DictRow) -> StepRecord:
+    recorded = row["outcome"]  # as this arm's worker wrote it
     return StepRecord(
         key=row["key"],
-        kind=row["kind"],
-        outcome=row["outcome"]["outcome"],
-        attempt=row["attempt"],
-        worker=row["worker"],
+        kind=recorded["kind"],
+        outcome=recorded["outcome"]["outcome"],
+        attempt=recorded["attempt"],
+        worker=recorded["worker"],
         recorded_at=row["recorded_at"],
     )
 

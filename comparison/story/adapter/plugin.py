@@ -8,9 +8,10 @@ from pathlib import Path
 
 import psycopg
 
-from comparison.story import camera, engine, table
-from comparison.story.settings import SCHEMA, StorySettings, read_settings
-from comparison.story.worker import StoryWorker
+from comparison.story import camera, table
+from comparison.story.adapter import engine
+from comparison.story.adapter.settings import SCHEMA, StorySettings, read_settings
+from comparison.story.adapter.worker import StoryWorker
 from hand_rolled.server import embedded
 from two_workers import App, Engine, EngineUnavailable, Worker
 

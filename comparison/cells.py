@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from comparison.stats import Summary, needed_for, upper_bound_of_zero
@@ -15,8 +16,13 @@ def median(s: Summary | None) -> str:
     if s is None:
         return "no sample"
     if s.blocks == 1:
-        return f"{s.median.value:.2f} s [one fault]"
-    return f"{s.median.value:.2f} s [{s.median.low:.2f}, {s.median.high:.2f}]"
+        return f"{seconds(s.median.value)} [one fault]"
+    return f"{seconds(s.median.value)} [{s.median.low:.2f}, {s.median.high:.2f}]"
+
+
+def seconds(value: float) -> str:
+    """A duration; one that the record did not see the end of is none."""
+    return f"{value:.2f} s" if math.isfinite(value) else "never in half of the cases"
 
 
 def longest(s: Summary | None) -> str:
@@ -34,8 +40,8 @@ def p95(s: Summary | None) -> str:
 
 
 def sizes(s: Summary | None, never: int) -> str:
-    """How many runs, from how many faults, and how many were not taken over at all."""
-    said = "0" if s is None else f"{s.n} of {s.blocks}"
+    """How many runs, from how many faults, and how many of them were not taken over at all."""
+    said = str(never) if s is None else f"{s.n} of {s.blocks}"
     return f"{said}, {never} never" if never else said
 
 
@@ -68,6 +74,48 @@ def middle(ordered: Sequence[float]) -> float:
     """The median of an ordered sequence."""
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def each(pair: tuple[float, float] | None) -> str:
+    """A count for each run and for each step."""
+    return "not counted" if pair is None else "{:,.1f} a run, {:,.2f} a step".format(*pair)
+
+
+def kilobytes(pair: tuple[float, float] | None) -> str:
+    """Bytes for each run and for each step, in kilobytes."""
+    return (
+        "not counted"
+        if pair is None
+        else "{:,.1f} kB a run, {:,.2f} kB a step".format(*(value / 1000 for value in pair))
+    )
+
+
+def count(value: float | None) -> str:
+    """A count for each run."""
+    return "not counted" if value is None else f"{value:,.1f}"
+
+
+def ratio(part: int, whole: int) -> str:
+    """A rate with what it is made of."""
+    return f"{part / whole:.2f} ({part} over {whole})" if whole else "no sample"
+
+
+def duration(value: float | None) -> str:
+    """One duration."""
+    return "no sample" if value is None else f"{value:.2f} s"
+
+
+def p(value: float) -> str:
+    """A p-value."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def milliseconds(values: Sequence[float]) -> str:
+    """Median of a few short durations, with the smallest and the largest."""
+    if not values:
+        return "no sample"
+    low, mid, high = min(values), middle(sorted(values)), max(values)
+    return f"{1000 * mid:.0f} ms, {1000 * low:.0f} to {1000 * high:.0f} (n={len(values)})"
 
 
 def out_of(count: int, n: int) -> str:

@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from comparison.arms import find_arm
-from comparison.report import NOT_SHOWN, ArmResult, differences, opening, rows
+from comparison.report import ArmResult, rows
 from comparison.scene import Paid
+from comparison.sentences import NOT_SHOWN, differences, opening
 from comparison.verdicts import Outcome
 
 MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}

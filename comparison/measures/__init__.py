@@ -5,6 +5,8 @@
 - a *duplicate* is a second or later call of the same step that was executed; its cause is what
   became of the call before it
 - a *zombie call* is one made under a fence older than one already seen for its step
+- the *penalty* of a run that a fault hit is its time beyond that of its fault-free twin
+- *overhead* is what the engine adds when nothing breaks: time beside the calls, writes, actions
 """
 
 from __future__ import annotations
@@ -13,15 +15,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 
 from comparison.arms import find_arm
 from comparison.evidence import Case
 from comparison.measures.cancels import CancelTimes, cancel_times
 from comparison.measures.duplicates import CAUSES, Duplicates, duplicates
+from comparison.measures.overhead import Overhead, overhead
 from comparison.measures.recovery import Recovery, recoveries
 from comparison.measures.zombies import Zombies, zombies
 from comparison.owner_checks import takeovers_from_the_spared
-from comparison.stats import Summary, summarise
+from comparison.stats import Summary, Wait, summarise
 from two_workers import RunState
 
 __all__ = ["CAUSES", "KINDS", "Measures", "measure", "pool"]
@@ -44,35 +48,58 @@ class Measures:
     runs_started: int
     runs_lost: int
     false_takeovers: int
+    overhead: Overhead
 
     @cached_property
     def takeover(self) -> dict[str, Summary | None]:
         """The time until somebody else had the run, by kind of fault."""
-        return {kind: self._summary(kind, "takeover") for kind in KINDS}
+        return {
+            kind: _by_fault([(r.fault, _wait(r, r.takeover)) for r in self.after(kind)])
+            for kind in KINDS
+        }
 
     @cached_property
     def productive(self) -> Summary | None:
-        """The time from a kill to the first new step."""
-        return self._summary("kill", "productive")
+        """The time from a kill to the first new step, of the runs that had one left to do."""
+        mine = [r for r in self.after("kill") if r.productive is not None or r.takeover is None]
+        return _by_fault([(r.fault, _wait(r, r.productive)) for r in mine])
 
     @cached_property
     def penalty(self) -> Summary | None:
         """How much longer the runs that a fault hit took than their fault-free twins."""
-        return _by_block(self.penalties)
+        return _by_fault([(fault, Wait(seconds)) for fault, seconds in self.penalties])
+
+    @cached_property
+    def penalty_by_block(self) -> dict[int, float]:
+        """The median penalty of each block: one plan, carried out on every arm."""
+        blocks: dict[int, list[float]] = defaultdict(list)
+        for fault, seconds in self.penalties:
+            blocks[fault // _APART + 1].append(seconds)
+        return {block: median(seconds) for block, seconds in sorted(blocks.items())}
+
+    def after(self, kind: str) -> list[Recovery]:
+        """The runs that a kind of fault orphaned."""
+        return [recovery for recovery in self.recoveries if recovery.kind == kind]
 
     def never_taken_over(self, kind: str) -> int:
         """Runs whose waiting was still going on at the end: censored, not dropped."""
-        return sum(r.kind == kind and r.takeover is None for r in self.recoveries)
+        return sum(recovery.takeover is None for recovery in self.after(kind))
+
+    def until_all_had_an_owner(self, kind: str) -> list[Wait]:
+        """One wait for each fault of a kind: until the last of its orphans was taken over."""
+        faults: dict[int, list[Wait]] = defaultdict(list)
+        for recovery in self.after(kind):
+            faults[recovery.fault].append(_wait(recovery, recovery.takeover))
+        return [
+            Wait(max(wait.seconds for wait in waits), all(wait.over for wait in waits))
+            for waits in faults.values()
+        ]
 
     def in_band(self, kind: str) -> tuple[int, int]:
         """How many takeovers fell into the predicted band, of how many."""
         low, high = find_arm(self.arm).predict(kind)
-        mine = [r.takeover for r in self.recoveries if r.kind == kind and r.takeover is not None]
+        mine = [r.takeover for r in self.after(kind) if r.takeover is not None]
         return sum(low <= seconds <= high for seconds in mine), len(mine)
-
-    def _summary(self, kind: str, what: str) -> Summary | None:
-        mine = [(r.fault, getattr(r, what)) for r in self.recoveries if r.kind == kind]
-        return _by_block([(fault, seconds) for fault, seconds in mine if seconds is not None])
 
 
 def measure(case: Case) -> Measures:
@@ -90,6 +117,7 @@ def measure(case: Case) -> Measures:
         runs_started=len(evidence.starts),
         runs_lost=len({start.run for start in evidence.starts} - final),
         false_takeovers=len(takeovers_from_the_spared(case)),
+        overhead=overhead(case),
     )
 
 
@@ -112,15 +140,20 @@ def pool(parts: Sequence[Measures]) -> Measures:
             runs_started=first.runs_started + other.runs_started,
             runs_lost=first.runs_lost + other.runs_lost,
             false_takeovers=first.false_takeovers + other.false_takeovers,
+            overhead=first.overhead + other.overhead,
         )
     return first
 
 
-def _by_block(samples: Sequence[tuple[int, float]]) -> Summary | None:
-    blocks: dict[int, list[float]] = defaultdict(list)
-    for fault, seconds in samples:
-        blocks[fault].append(seconds)
-    return summarise(list(blocks.values()))
+def _wait(recovery: Recovery, seconds: float | None) -> Wait:
+    return Wait(recovery.watched, over=False) if seconds is None else Wait(seconds)
+
+
+def _by_fault(samples: Sequence[tuple[int, Wait]]) -> Summary | None:
+    faults: dict[int, list[Wait]] = defaultdict(list)
+    for fault, wait in samples:
+        faults[fault].append(wait)
+    return summarise(list(faults.values()))
 
 
 def _penalties(case: Case) -> Iterator[tuple[int, float]]:

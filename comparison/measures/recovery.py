@@ -12,17 +12,21 @@ from comparison.owner_checks import orphans
 
 @dataclass(frozen=True)
 class Recovery:
-    """How long one orphaned run waited. None: that did not happen (censored)."""
+    """How long one orphaned run waited. None: that did not happen in the `watched` seconds that
+    the record goes on after the fault (censored)."""
 
     fault: int
     kind: str
     run: str
     takeover: float | None
     productive: float | None
+    watched: float
 
 
 def recoveries(case: Case) -> Iterator[Recovery]:
     """Every run that a fault orphaned."""
+    evidence = case.evidence
+    over = evidence.converged_ns or evidence.healed_ns + round(evidence.convergence_bound * 1e9)
     for fault in case.evidence.faults:
         if not fault.landed:
             continue
@@ -34,6 +38,7 @@ def recoveries(case: Case) -> Iterator[Recovery]:
                 run=run,
                 takeover=seconds_between(fault.after_ns, taken.get(run)),
                 productive=seconds_between(fault.after_ns, _first_new(case, fault, run)),
+                watched=(over - fault.after_ns) / 1e9,
             )
 
 

@@ -13,7 +13,8 @@ from comparison.page.charts import COLOURS, Curve, bars, recovery_curves
 from comparison.page.grid import Arms, crash_points
 from comparison.page.timeline import LEGEND, timeline, worst_run
 from comparison.render import MARKS, Report
-from comparison.report import FAULTS, NOT_SHOWN, ArmResult, differences, opening, rows
+from comparison.report import FAULTS, ArmResult, rows
+from comparison.sentences import NOT_SHOWN, differences, opening
 
 STYLE = """
 :root { color-scheme: light; }

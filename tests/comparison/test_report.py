@@ -18,9 +18,11 @@ from comparison.files import to_csv, to_junit
 from comparison.measures import measure
 from comparison.page.page import to_html
 from comparison.render import Report, to_markdown, to_terminal
-from comparison.report import ArmResult, differences, rows
+from comparison.report import ArmResult, rows
+from comparison.results import judged
 from comparison.scene import Paid
-from tests.comparison.planted import Planted
+from comparison.sentences import differences
+from tests.comparison.planted import Planted, S
 
 PAID = Paid(
     workers=2,
@@ -157,3 +159,26 @@ def test_a_build_server_sees_a_violation_as_a_failure_and_unknown_as_an_error() 
     assert [e.get("name") for e in suite.iter("testcase") if e.find("error") is not None] == [
         "INV-CANCEL"
     ]
+
+
+def test_the_four_measures_chosen_beforehand_come_first(report: Report) -> None:
+    first = rows(report.results)[:4]
+    assert {row.section for row in first} == {"Chosen beforehand"}
+    assert rows(report.results)[4].section != "Chosen beforehand"
+    assert cell(report, "duplicate calls per orphaned run") == ("1.00 (2 over 2)",) * 2
+
+
+def test_faults_too_few_for_a_test_are_said_to_be(report: Report) -> None:
+    assert "Log-rank over 1 and 1 faults: n too small (< 4)." in differences(report.results)[0]
+
+
+def test_blocks_are_compared_in_pairs(cases: list[Case]) -> None:
+    slow = Planted()
+    slow.ends["run-1"] = slow.ends["run-1"].model_copy(update={"t_ns": 19 * S})
+    blocks = [[Planted().case("hand_rolled")] * 6, [slow.case("temporal+tuned")] * 6]
+    results = [judged(block) for block in blocks]
+    [said] = [line for line in differences(results) if line.startswith("Run time lost")]
+    assert "paired over 6 blocks: longer on hand_rolled in 0, on temporal+tuned in 6" in said
+    assert said.endswith("sign test p = 0.031.")
+    labels = [row.label.strip() for row in rows(results)]
+    assert [f"block {n}" in labels for n in range(1, 8)] == [True] * 6 + [False]

@@ -1,0 +1,144 @@
+"""The report in words: the first scene, what differs, and what is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from comparison import cells
+from comparison.arms import find_arm
+from comparison.cells import USD
+from comparison.measures import Measures
+from comparison.report import CANCELS, FAULTS, ArmResult, orphaned
+from comparison.scene import Paid
+from comparison.stats import FEWEST, Summary, log_rank, sign_test
+
+
+def differences(results: Sequence[ArmResult]) -> list[str]:
+    """Who came out ahead at what, for each pair of arms of different engines: both ways."""
+    pairs = [
+        (left, right)
+        for i, left in enumerate(results)
+        for right in results[i + 1 :]
+        if find_arm(left.arm).engine != find_arm(right.arm).engine
+    ]
+    said = []
+    for left, right in pairs:
+        who = f"{left.arm} and {right.arm}: " if len(pairs) > 1 else ""
+        said += [who + sentence for sentence in _compared(left.measures, right.measures)]
+    return said
+
+
+def _compared(a: Measures, b: Measures) -> Iterator[str]:
+    for kind, section in FAULTS.items():
+        one, other = a.takeover[kind], b.takeover[kind]
+        if one is not None and other is not None:
+            ahead = _ahead(a.arm, one, b.arm, other)
+            test, settings = _log_rank(a, b, kind), _by_settings(a.arm, b.arm, kind)
+            yield f"{section}: {ahead} {test} {settings}"
+    if a.productive is not None and b.productive is not None:
+        yield f"First new step after a kill: {_ahead(a.arm, a.productive, b.arm, b.productive)}"
+    yield from _paired(a, b)
+    yield _fewer("Duplicate calls per orphaned run", a.arm, _per_orphan(a), b.arm, _per_orphan(b))
+    zombies = [float(m.zombies.calls_made) for m in (a, b)]
+    yield _fewer("Zombie calls made", a.arm, zombies[0], b.arm, zombies[1])
+    for case, title in CANCELS.items():
+        label = f"{title}, seconds to the run's end"
+        yield _fewer(label, a.arm, _ended(a, case), b.arm, _ended(b, case))
+
+
+def _log_rank(a: Measures, b: Measures, kind: str) -> str:
+    """The test that knows censored waits; one wait a fault, since its runs are not independent."""
+    one, other = a.until_all_had_an_owner(kind), b.until_all_had_an_owner(kind)
+    p = log_rank(one, other)
+    said = f"n too small (< {FEWEST})" if p is None else cells.p(p)
+    return f"Log-rank over {len(one)} and {len(other)} faults: {said}."
+
+
+def _paired(a: Measures, b: Measures) -> Iterator[str]:
+    """Block by block: the same questions and faults on both arms."""
+    one, other = a.penalty_by_block, b.penalty_by_block
+    blocks = [block for block in one if block in other]
+    if len(blocks) > 1:
+        gaps = [one[block] - other[block] for block in blocks]
+        yield (
+            f"Run time lost to faults, paired over {len(blocks)} blocks: longer on {a.arm} in "
+            f"{sum(gap > 0 for gap in gaps)}, on {b.arm} in {sum(gap < 0 for gap in gaps)}; median "
+            f"difference {cells.middle(sorted(gaps)):+.2f} s; sign test {cells.p(sign_test(gaps))}."
+        )
+
+
+def _by_settings(left: str, right: str, kind: str) -> str:
+    gap = find_arm(right).middle(kind) - find_arm(left).middle(kind)
+    if abs(gap) < 0.005:
+        return "The settings alone predict no difference."
+    favoured = left if gap > 0 else right
+    return f"The settings alone predict {abs(gap):.2f} s in favour of {favoured}."
+
+
+def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:
+    a, b = one.median, other.median
+    if a.low <= b.high and b.low <= a.high:
+        return f"no difference shown ({left} {a.value:.2f} s, {right} {b.value:.2f} s)."
+    winner = left if a.value < b.value else right
+    return (
+        f"{winner} by {abs(a.value - b.value):.2f} s of the medians; the intervals do not overlap."
+    )
+
+
+def _fewer(label: str, left: str, x: float | None, right: str, y: float | None) -> str:
+    if x is None or y is None:
+        return f"{label}: not measured on {left if x is None else right}."
+    if x == y:
+        return f"{label}: {x:.3g} on both."
+    (less, low), (more, high) = sorted(((x, left), (y, right)))
+    return f"{label}: {less:.3g} on {low}, {more:.3g} on {high}."
+
+
+def _per_orphan(m: Measures) -> float | None:
+    duplicates, orphans = orphaned(m)
+    return duplicates / orphans if orphans else None
+
+
+def _ended(m: Measures, case: str) -> float | None:
+    times = sorted(c.ended for c in m.cancellations if c.case == case and c.ended is not None)
+    return cells.middle(times) if times else None
+
+
+def opening(paid: Paid) -> str:
+    """The first scene in a few sentences."""
+    extra = (paid.micro_usd - paid.micro_usd_needed) / USD
+    return (
+        f"SELECT then UPDATE, two worker processes, one investigation: {paid.workers} workers "
+        f"carried it out, and {paid.model_calls} model calls were paid where "
+        f"{paid.model_calls_needed} were needed. That is {paid.tokens:,} tokens instead of "
+        f"{paid.tokens_needed:,}, ${paid.micro_usd / USD:.4f} instead of "
+        f"${paid.micro_usd_needed / USD:.4f}: ${extra:.4f} for nothing, on one investigation. "
+        "Both reports are right; nothing but the bill says that anything went wrong."
+    )
+
+
+NOT_SHOWN = (
+    "Throughput: the two servers do not keep their data alike (PostgreSQL with fsync; the Temporal "
+    "dev server's SQLite), so no rates are compared.",
+    "Behaviour at load: recovery is measured with free capacity left on the surviving workers.",
+    "Server restarts, clock skew, stalls of the event loop and overload: not part of this run.",
+    "More than one machine: all processes share one host and its clock.",
+    "Rare events: a count of zero rules out only what its upper bound says.",
+    "INV-TRUST is not judged: from outside, a call sent too late cannot be told from one that was "
+    "frozen on its way. Zombie calls are counted instead.",
+    "A run cancelled before any worker lives ends at once where the store's own SQL ends it, and "
+    "when the first worker comes where workflow code does.",
+    "INV-CANCEL counts a call as resumed work when its step was taken over or newly asked for "
+    "after the acknowledgement. On Temporal, siblings of a batch that were scheduled before it "
+    "may still be handed out until a workflow task has withdrawn them; read as strictly as words "
+    "allow, that would fail. The rows `last call begun` show how late such calls came.",
+    "INV-SIGNAL, INV-CAP, INV-BUDGET, INV-FAIR and INV-BLAME: judged by the engines' own tests, "
+    "not under these faults.",
+    "The same schedule again: a seed repeats the experiment, not the interleaving.",
+    "Only the four measures under `Chosen beforehand` were; all others are there to explore, and "
+    "no test is corrected for their number.",
+    "Temporal Cloud's bill beyond actions: storage, and what its own counting does otherwise than "
+    "the server's `action` metric. Queries and heartbeats are in the metric, not in the histories.",
+    "What a store's writes cost: a transaction of Temporal's SQLite and one of PostgreSQL are "
+    "counted alike, not weighed.",
+)

@@ -11,7 +11,7 @@ import pytest
 from hand_rolled.server import _free_port
 from hand_rolled.settings import read_settings
 from tests.hand_rolled.bench import Store
-from tests.hand_rolled.test_driver import Ask, answer, app, ask_twice, working
+from tests.hand_rolled.driving import Ask, answer, app, ask_twice, working
 from two_workers import BadInput, Call, Limits
 
 

@@ -15,7 +15,8 @@ CAUSES = ("aborted in flight", "lost result", "overlap", "retry", "replayed thou
 @dataclass
 class Duplicates:
     """Calls executed more than once. Waste in tokens and micro-dollars is a pair of bounds:
-    only answers that reached a caller, or all that were begun (a vendor may bill either)."""
+    only answers that reached a caller, or all that were begun (a vendor may bill either).
+    `tokens_received` are those of the answers alone."""
 
     calls: int = 0
     distinct: int = 0
@@ -23,6 +24,7 @@ class Duplicates:
         default_factory=lambda: {cause: {"model": 0, "tool": 0, "report": 0} for cause in CAUSES}
     )
     tokens: list[int] = field(default_factory=lambda: [0, 0])
+    tokens_received: list[int] = field(default_factory=lambda: [0, 0])
     micro_usd: list[int] = field(default_factory=lambda: [0, 0])
     micro_usd_spent: int = 0
 
@@ -39,8 +41,9 @@ class Duplicates:
                 cause: {kind: n + other.by_cause[cause][kind] for kind, n in counts.items()}
                 for cause, counts in self.by_cause.items()
             },
-            tokens=[a + b for a, b in zip(self.tokens, other.tokens, strict=True)],
-            micro_usd=[a + b for a, b in zip(self.micro_usd, other.micro_usd, strict=True)],
+            tokens=_added(self.tokens, other.tokens),
+            tokens_received=_added(self.tokens_received, other.tokens_received),
+            micro_usd=_added(self.micro_usd, other.micro_usd),
             micro_usd_spent=self.micro_usd_spent + other.micro_usd_spent,
         )
 
@@ -66,13 +69,15 @@ def duplicates(case: Case) -> Duplicates:
             cause = _cause(earlier, later, recorded.get(key), killed)
             found.by_cause[cause][later.begin.kind] += 1
             if earlier.end is not None:
-                tokens = earlier.end.tokens_in + earlier.end.tokens_out
-                found.tokens[1] += tokens
-                found.micro_usd[1] += earlier.end.micro_usd
-                if earlier.delivered:
-                    found.tokens[0] += tokens
-                    found.micro_usd[0] += earlier.end.micro_usd
+                for bound in (0, 1) if earlier.delivered else (1,):
+                    found.tokens[bound] += earlier.end.tokens_in + earlier.end.tokens_out
+                    found.tokens_received[bound] += earlier.end.tokens_out
+                    found.micro_usd[bound] += earlier.end.micro_usd
     return found
+
+
+def _added(one: list[int], other: list[int]) -> list[int]:
+    return [a + b for a, b in zip(one, other, strict=True)]
 
 
 def _cause(earlier: Call, later: Call, recorded: int | None, killed: dict[str, int]) -> str:

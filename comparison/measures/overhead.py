@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from comparison.evidence import Case, End
+from comparison.evidence import Case
 from comparison.meters import ACTION, ROWS
 from two_workers import RunState
 
@@ -81,24 +81,31 @@ class Window:
 
 
 @dataclass(frozen=True)
+class TwinRun:
+    """One fault-free run, in seconds: open but in no call (claiming, recording, dispatching,
+    noticing the end), and in its calls, all of them added up."""
+
+    beside: float
+    calling: float
+    steps: int
+
+
+@dataclass(frozen=True)
 class Overhead:
-    """`beside` has, for each fault-free run, the seconds that it was open but in no call, and its
-    steps: claiming, recording, dispatching, and noticing the end."""
+    """What the engine added, in the fault-free twin and in the whole campaign."""
 
     twin: Window = Window()
     whole: Window = Window()
-    beside: tuple[tuple[float, int], ...] = ()
+    runs: tuple[TwinRun, ...] = ()
 
     def __add__(self, other: Overhead) -> Overhead:
         """Both together."""
-        return Overhead(
-            self.twin + other.twin, self.whole + other.whole, self.beside + other.beside
-        )
+        return Overhead(self.twin + other.twin, self.whole + other.whole, self.runs + other.runs)
 
     @property
     def seconds_per_step(self) -> list[float]:
         """Seconds beside the calls for each step, one figure a run."""
-        return [seconds / steps for seconds, steps in self.beside if steps]
+        return [run.beside / run.steps for run in self.runs if run.steps]
 
 
 def overhead(case: Case) -> Overhead:
@@ -109,7 +116,7 @@ def overhead(case: Case) -> Overhead:
     return Overhead(
         twin=_window(case, "twin", twins),
         whole=_window(case, "whole", everything),
-        beside=tuple(_beside(case, twins)),
+        runs=tuple(_twin_runs(case, twins)),
     )
 
 
@@ -126,22 +133,21 @@ def _window(case: Case, name: str, runs: set[str]) -> Window:
     return Window(load.seconds, len(runs), steps, load.counts, dict(actions))
 
 
-def _beside(case: Case, twins: set[str]) -> Iterator[tuple[float, int]]:
+def _twin_runs(case: Case, twins: set[str]) -> Iterator[TwinRun]:
     starts = {start.run: start.t_ns for start in case.evidence.starts}
     for end in case.evidence.ends:
         if end.run in twins and end.state is RunState.SUCCEEDED:
+            spans = [
+                (call.begin.t_ns, min(call.end.t_ns, end.t_ns))
+                for call in case.calls.by_run.get(end.run, [])
+                if call.end is not None
+            ]
             open_for = end.t_ns - starts[end.run]
-            yield (open_for - _in_calls(case, end)) / 1e9, len(end.steps)
-
-
-def _in_calls(case: Case, end: End) -> int:
-    """Nanoseconds in which at least one call of the run was under way."""
-    spans = [
-        (call.begin.t_ns, min(call.end.t_ns, end.t_ns))
-        for call in case.calls.by_run.get(end.run, [])
-        if call.end is not None
-    ]
-    return covered(spans)
+            yield TwinRun(
+                beside=(open_for - covered(spans)) / 1e9,
+                calling=sum(until - since for since, until in spans) / 1e9,
+                steps=len(end.steps),
+            )
 
 
 def covered(spans: Sequence[tuple[int, int]]) -> int:

@@ -61,7 +61,7 @@ def to_html(report: Report, arms: Arms) -> str:
         "<h2>Duplicate calls by cause</h2>" + _causes(report.results),
         "<h2>Crash points</h2>" + crash_points(arms),
         _timelines(arms),
-        "<h2>What it means for you</h2>" + advice(arms, measures),
+        "<h2>What it means for you</h2>" + advice(measures),
         "<h2>What this does not show</h2>" + _list(NOT_SHOWN),
         "<h2>Who wrote this, on what, and how to repeat it</h2>" + _list(report.header),
         f"<p class='small'>Again: <code>two-workers compare --seed {report.seed}</code>. Judged "
@@ -144,7 +144,3 @@ def _timelines(arms: Arms) -> str:
 
 def _list(lines: Sequence[str]) -> str:
     return '<ul class="small">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def _sampled(kind: str, results: Sequence[ArmResult]) -> bool:
-    return any(result.measures.takeover[kind] for result in results)

@@ -136,8 +136,9 @@ def test_the_page_carries_the_measured_figures_into_its_arithmetic(
     assert found is not None
     own, other = json.loads(found[1])
     assert (own["arm"], other["arm"]) == ("hand_rolled", "temporal+tuned")
-    assert own["recoverySeconds"] == pytest.approx(1.995)
-    assert own["duplicateDollars"] == pytest.approx(0.001)
+    assert own["begun"] == {"sent": 100, "received": 10}, "two duplicates, two orphans"
+    assert own["answered"] == {"sent": 50, "received": 5}
+    assert (own["gap"], own["actions"]) == (0.5, 0), "a table of one's own is not billed by action"
 
 
 def test_the_spreadsheet_is_the_table(report: Report) -> None:

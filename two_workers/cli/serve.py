@@ -61,13 +61,7 @@ def serve(
         raise BadInput(f"serve needs {error.name}: pip install 'two-workers[app]'") from error
 
     redactor = Redactor(secrets_in(os.environ))
-    handler = logging.StreamHandler()
-    handler.addFilter(redactor)
-    logging.basicConfig(
-        level=log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        handlers=[handler],
-    )
+    _log(log_level, redactor)
     wanted = serving.Serving(
         engine=engine, app=app, host=host, port=port, workers=workers if demo else 0, pace=pace
     )
@@ -83,6 +77,14 @@ def serve(
         )
 
     run_async(served())
+
+
+def _log(level: str, redactor: logging.Filter) -> None:
+    """Log to standard error, without secrets."""
+    handler = logging.StreamHandler()
+    handler.addFilter(redactor)
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=level.upper(), format=form, handlers=[handler])
 
 
 COMMANDS = [serve]

@@ -18,7 +18,6 @@ class Input(BaseModel):
     name: str = Field(pattern=r"^[a-z_]+$")
     label: str
     value: float = Field(ge=0)
-    step: float = Field(gt=0)
     source: str | None = None
     read: date | None = None
     note: str | None = None
@@ -31,9 +30,9 @@ class Input(BaseModel):
 
     @property
     def origin(self) -> str:
-        """Where the number comes from, in words."""
-        said = "yours to fill in" if self.source is None else f"{self.source}, {self.read}"
-        return f"{said}: {self.note}" if self.note else said
+        """Where the number comes from, and what is to be known about it."""
+        said = [f"{self.source}, read {self.read}"] if self.source else []
+        return ": ".join([*said, self.note] if self.note else said)
 
 
 @cache

@@ -18,7 +18,8 @@ function waysToRun(arm) {
   const usage = 365 / 12 * read("runs") * actionsOfRun(arm) / 1e6 * read("million");
   const plan = Math.max(read("least"), usage * read("plan") / 100);
   return [
-    {how: arm.arm + ", Temporal Cloud", hours: 0, bill: 12 * (usage + plan), usage: 12 * usage},
+    {how: arm.arm + ", Temporal Cloud", hours: read("cloud"), bill: 12 * (usage + plan),
+      usage: 12 * usage},
     {how: arm.arm + ", a cluster of your own", hours: read("cluster"), bill: 12 * read("servers")},
   ];
 }
@@ -49,10 +50,11 @@ function whatWouldChangeIt(best, rows) {
   }
   const cloud = rows.find((r) => r.usage > 0);
   if (cloud && own.total > cloud.total - cloud.usage) {
-    const factor = (own.total - cloud.total + cloud.usage) / cloud.usage;
-    said.push("With Temporal Cloud, that is at about " +
-      Math.round(read("runs") * factor).toLocaleString("en-US") + " investigations a day instead of " +
-      read("runs").toLocaleString("en-US") + ".");
+    // As if the plan's least price did not change: exact as long as it is what is paid.
+    const runs = read("runs") * (own.total - cloud.total + cloud.usage) / cloud.usage;
+    said.push("A store of your own and Temporal Cloud cost about the same at " +
+      Math.round(runs).toLocaleString("en-US") + " investigations a day; Temporal Cloud is the " +
+      "cheaper one below that.");
   }
   return said.join(" ");
 }
@@ -67,9 +69,10 @@ function show() {
   if (!second) return;
   const gap = second.total - best.total;
   document.getElementById("advice").textContent = (gap < 0.1 * best.total
-    ? best.how + " and " + second.how + " cost you about the same, " + money(best.total) +
-      " a year: choose by what you can look after, not by this sum."
-    : best.how + " is the cheapest for you, by " + money(gap) + " a year before " + second.how + ".")
+    ? "With these numbers " + best.how + " and " + second.how + " cost about the same, " +
+      money(best.total) + " a year: choose by what you can look after, not by this sum."
+    : "With these numbers " + best.how + " is the cheapest, by " + money(gap) + " a year before " +
+      second.how + ".")
     + " " + whatWouldChangeIt(best, rows);
 }
 

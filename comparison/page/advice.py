@@ -52,11 +52,14 @@ def advice(measures: Sequence[Measures]) -> str:
     found = [figures(m) for m in measures]
     data = json.dumps(found).replace("<", "\\u003c")
     script = files("comparison.page").joinpath("advice.js").read_text()
+    own = [entry for entry in inputs() if entry.source is None]
+    priced = [entry for entry in inputs() if entry.source is not None]
     return f"""
-<p>Change every number to your own. A number with a source is a price of the day on which it was
-read; one without is a place to write in, and no finding: nobody but you knows it. Measured in this
-report, and used: {_used(found)}</p>
-<form id="inputs">{"".join(_field(entry) for entry in inputs())}</form>
+<p>Change every number to your own. Measured in this report, and used: {_used(found)}</p>
+<form id="inputs">
+{_group("Only you know these: what is filled in are placeholders, not findings", own)}
+{_group("Prices, each of the day on which it was read", priced)}
+</form>
 <div class="wide"><table class="figures"><thead><tr><th>a year with</th><th>duplicates</th>
 <th>recovery</th><th>looking after it</th><th>bill</th><th>together</th></tr></thead>
 <tbody id="year"></tbody></table></div>
@@ -70,11 +73,14 @@ rarely what decides: compare the first two columns with the others.</p>
 """
 
 
+def _group(legend: str, entries: Sequence[Input]) -> str:
+    return f"<fieldset><legend>{legend}</legend>{''.join(map(_field, entries))}</fieldset>"
+
+
 def _field(entry: Input) -> str:
-    sourced = "sourced" if entry.source else "placeholder"
     return (
-        f'<label><span>{escape(entry.label)}<small class="{sourced}">{escape(entry.origin)}</small>'
-        f'</span><input id="in-{entry.name}" type="number" min="0" step="any" inputmode="decimal" '
+        f"<label><span>{escape(entry.label)}<small>{escape(entry.origin)}</small></span>"
+        f'<input id="in-{entry.name}" type="number" min="0" step="any" inputmode="decimal" '
         f'value="{entry.value:g}"></label>'
     )
 

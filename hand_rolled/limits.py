@@ -5,7 +5,8 @@ slots of pools, for calls in flight across all workers; budgets, reserved before
 after it; and the change of limits at run time.
 
 What a dead worker held comes back by itself: runs with their slots by the reclaim, calls and
-reservations by `SWEEP`, which deletes those whose generation is no longer in force.
+reservations by `SWEEP`, which deletes those whose generation is no longer in force; calls as soon
+as the lease has ended.
 """
 
 from __future__ import annotations
@@ -80,12 +81,17 @@ FROM runs r WHERE r.run_id = %(run_id)s
 
 # Calls and reservations of generations that are over. A generation never comes back, so what looks
 # stale in this statement's snapshot is stale for good.
+#
+# A lease that has ended holds no slot either, though nobody has taken its run over yet: all those
+# who could may themselves be full of runs that wait for this very slot. Its owner has stopped
+# trusting itself before (lease_margin).
 SWEEP = """
 WITH stale AS (
     DELETE FROM pool_calls c
     WHERE NOT EXISTS (SELECT FROM runs r
                       WHERE r.run_id = c.run_id AND r.lease_generation = c.lease_generation
-                        AND r.status = 'running')
+                        AND r.status = 'running'
+                        AND r.lease_expires_at > statement_timestamp())
     RETURNING c.pool
 ), counted AS (
     UPDATE pools p SET calls = p.calls - freed.calls

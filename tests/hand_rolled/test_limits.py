@@ -229,6 +229,22 @@ async def test_the_slot_of_a_dead_worker_comes_back(store: Store) -> None:
     assert await reconcile(store.database) == []
 
 
+async def test_an_orphan_keeps_no_slot_from_those_who_are_too_busy_to_take_it_over(
+    store: Store,
+) -> None:
+    """A worker whose places are all full of runs that wait for a slot cannot take an orphan over;
+    if the orphan kept the slot until then, both would wait for ever."""
+    await store.engine.set_limits(Limits(pools={"model": 1}))
+    [orphan, waiting] = await held_runs(store, 2)
+    assert await orphan.slots.try_take(FIRST, "model")
+    assert await sweep(store.database) == 0, "while its lease lasts the slot is its own"
+    await store.expire(orphan.run_id)
+    assert not await waiting.slots.try_take(FIRST, "model")
+    assert await sweep(store.database) == 1
+    assert await waiting.slots.try_take(FIRST, "model")
+    assert await reconcile(store.database) == []
+
+
 async def test_a_zombie_gives_back_only_its_own_slot(store: Store) -> None:
     """A semaphore that is released twice lets two in."""
     await store.engine.set_limits(Limits(pools={"model": 1}))

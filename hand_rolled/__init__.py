@@ -10,6 +10,6 @@ Each of these stands without the rest: `crash.py` (a crash is not a pause), `lim
 `explain.py` the reasons, line by line.
 """
 
-from hand_rolled.journal import WithSQL
+from hand_rolled.entries import WithSQL
 
 __all__ = ["WithSQL"]

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
 
-from hand_rolled.journal import (
-    Entry,
-    Journal,
-    OpenStep,
-    Place,
-    Statements,
-    WithSQL,
-    as_json,
-)
+from hand_rolled.entries import Entry, OpenStep, Place, Statements, WithSQL, as_json
+from hand_rolled.journal import Journal
 from hand_rolled.lease import LeaseLost, clock
 from hand_rolled.limits import Slots
 from hand_rolled.telemetry import step_span
@@ -106,7 +99,8 @@ class Effects:
     async def slept(self, place: Place, step: Step[Any]) -> Succeeded:
         """Record that a sleep is over."""
         nothing = Succeeded(value=None)
-        await self._record(place, step, _entry(step, nothing, dump_outcome(step, nothing), 1))
+        text = as_json(dump_outcome(step, nothing))
+        await self._record(place, step, _entry(step, nothing, text, 1))
         return nothing
 
     async def _attempt(
@@ -144,8 +138,9 @@ class Effects:
             self.beats.pop(place, None)
 
     def _span(self, step: Step[Any], call: Call) -> AbstractContextManager[None]:
+        if not self.journal.database.settings.otel:
+            return nullcontext()
         return step_span(
-            self.journal.database.settings,
             f"step {step.kind}",
             run_id=call.run_id,
             key=call.key,
@@ -185,12 +180,12 @@ class Effects:
         try:
             typed = result_adapter(type(step)).validate_python(value)
             recorded = dump_outcome(step, Succeeded(value=typed))
-            as_json(recorded)
+            text = as_json(recorded)
             # Through its JSON and back: the agent sees now what it would see after a takeover.
             outcome = load_outcome(step, recorded)
         except ValueError as error:  # not the declared type, or not JSON: once more cannot help
             return await self._give_up(place, step, attempt, error, cost)
-        entry = _entry(step, outcome, recorded, attempt, cost, statements)
+        entry = _entry(step, outcome, text, attempt, cost, statements)
         await self._record(place, step, entry)
         return outcome
 
@@ -222,7 +217,7 @@ class Effects:
         self, place: Place, step: Step[Any], attempts: int, error: BaseException, cost: int = 0
     ) -> Failed:
         outcome = Failed(error=type(error).__name__, message=message_of(error), attempts=attempts)
-        entry = _entry(step, outcome, dump_outcome(step, outcome), attempts, cost)
+        entry = _entry(step, outcome, as_json(dump_outcome(step, outcome)), attempts, cost)
         await self._record(place, step, entry)
         return outcome
 
@@ -233,7 +228,7 @@ class Effects:
 def _entry(
     step: Step[Any],
     outcome: Succeeded | Failed,
-    recorded: JsonValue,
+    text: str,
     attempt: int,
     cost: int = 0,
     statements: Statements = (),
@@ -241,7 +236,7 @@ def _entry(
     return Entry(
         kind=step.kind,
         fingerprint=fingerprint(step),
-        outcome=recorded,
+        outcome=text,
         succeeded=isinstance(outcome, Succeeded),
         attempt=attempt,
         cost=cost,

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 
 from hand_rolled import lifecycle, views
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
+from hand_rolled.entries import as_json, as_text
 from hand_rolled.fast.starts import Starts
-from hand_rolled.journal import as_json, as_text
 from hand_rolled.limits import read_limits, write_limits
 from hand_rolled.migrate import require_migrated
 from hand_rolled.notify import Bell

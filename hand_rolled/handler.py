@@ -17,7 +17,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from hand_rolled.effects import Effects, Later
-from hand_rolled.journal import Journal, OpenStep, Place, Recorded
+from hand_rolled.entries import OpenStep, Place, Recorded
+from hand_rolled.journal import Journal
 from hand_rolled.lease import LeaseLost
 from hand_rolled.waits import sleep, take_signal
 from two_workers.apps import App, is_wait
@@ -145,6 +146,8 @@ class Handler:
 
     def _expect_no_more(self, end: Place) -> None:
         """Raise `ReplayMismatch` if more was recorded of this batch than the agent now asks for."""
+        if not self.recorded:
+            return
         beyond = [p for p in self.recorded if p.batch == end.batch and p.position >= end.position]
         if beyond:
             first = min(beyond, key=lambda place: place.position)

@@ -12,16 +12,15 @@ and it tries again, "already mine" is success, not a lost lease.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, LiteralString
 
 from psycopg.errors import UniqueViolation
-from pydantic import JsonValue
 
 from hand_rolled.database import TRANSIENT, Connection, Database, Row, bounded, persistently
+from hand_rolled.entries import Entry, OpenStep, Place, Recorded, Statements, as_json, as_text
 from hand_rolled.lease import Lease, LeaseLost, clock
 
 # → recorded: never executed again. The run made progress, so suspicion ends, as does the
@@ -126,62 +125,7 @@ WHERE run_id = %(run_id)s AND batch = %(batch)s AND position = %(position)s
 """
 
 
-Statements = Sequence[tuple[LiteralString, Mapping[str, Any]]]
-
-
-@dataclass(frozen=True)
-class WithSQL:
-    """What an effect returns to have statements committed together with its record.
-
-    All or nothing, and only while this worker owns the run: exactly once for data that lives in
-    the same database. Statements are (text, parameters); keep them short, because the run's row
-    stays locked meanwhile.
-    """
-
-    value: Any
-    statements: Statements = ()
-
-
 OWN_TABLES = ("journal", "reservations", "pool_calls")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a step stands in its run: position `i` of batch `n`."""
-
-    batch: int
-    position: int
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """An outcome in the journal, and what the agent had asked for to get it."""
-
-    fingerprint: str
-    outcome: JsonValue
-
-
-@dataclass(frozen=True)
-class OpenStep:
-    """What earlier attempts left. `due` is on the local clock, None if at once."""
-
-    failures: int = 0
-    deferrals: int = 0
-    checkpoint: JsonValue = None
-    due: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A step's outcome on its way into the journal. `cost` in micro-dollars."""
-
-    kind: str
-    fingerprint: str
-    outcome: JsonValue
-    succeeded: bool
-    attempt: int
-    cost: int = 0
-    statements: Statements = ()
 
 
 @dataclass
@@ -227,7 +171,7 @@ class Journal:
         values = self.values(place) | {
             "kind": entry.kind,
             "fingerprint": entry.fingerprint,
-            "outcome": as_json(entry.outcome),
+            "outcome": entry.outcome,
             "succeeded": entry.succeeded,
             "attempt": entry.attempt,
             "cost": entry.cost,
@@ -310,17 +254,3 @@ async def _fetch(
 ) -> list[Row]:
     cursor = await connection.execute(statement, values)
     return await cursor.fetchall()
-
-
-def as_json(value: JsonValue) -> str:
-    """JSON text for a `json` column. Escapes everything that is not ASCII, so that \\u0000 and
-    lone surrogates pass. Raises `ValueError` for NaN and infinities."""
-    return _ENCODER.encode(value)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
-def as_text(value: str) -> str:
-    """Text for a `text` column, which cannot hold NUL or a lone surrogate."""
-    return value.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()

@@ -17,7 +17,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from hand_rolled.database import Row
-from hand_rolled.journal import Journal, as_json, as_text
+from hand_rolled.entries import as_json, as_text
+from hand_rolled.journal import Journal
 from hand_rolled.lease import LeaseLost
 
 # (nothing) → pending. The caller compares the digest when the run was there already.

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hand_rolled.database import Connection, Database
-from hand_rolled.journal import Journal, Place
+from hand_rolled.entries import Place
+from hand_rolled.journal import Journal
 from hand_rolled.lease import LeaseLost
 from two_workers.errors import BudgetExceeded
 from two_workers.protocol import Limits

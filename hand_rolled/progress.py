@@ -15,7 +15,7 @@ import psycopg
 
 from hand_rolled.database import TRANSIENT, Database
 from hand_rolled.effects import Beat, Effects
-from hand_rolled.journal import Place, as_json
+from hand_rolled.entries import Place, as_json
 from hand_rolled.lease import Lease
 
 log = logging.getLogger("hand_rolled.worker")

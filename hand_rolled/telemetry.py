@@ -17,7 +17,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from hand_rolled.database import TRANSIENT, Database, Row
-from hand_rolled.settings import Settings
 from two_workers.errors import BadInput
 
 log = logging.getLogger("hand_rolled.worker")
@@ -157,11 +156,8 @@ def _response(text: str) -> bytes:
 
 
 @contextmanager
-def step_span(settings: Settings, name: str, **attributes: str | int) -> Iterator[None]:
-    """A span around one attempt of a step, if a setting asks for it. An error marks it."""
-    if not settings.otel:
-        yield
-        return
+def step_span(name: str, **attributes: str | int) -> Iterator[None]:
+    """A span around one attempt of a step. An error marks it."""
     from opentelemetry import trace
 
     named = {f"two_workers.{key}": value for key, value in attributes.items()}

@@ -10,7 +10,8 @@ from datetime import timedelta
 
 from pydantic import JsonValue
 
-from hand_rolled.journal import RECORDED, Journal, Place
+from hand_rolled.entries import Place
+from hand_rolled.journal import RECORDED, Journal
 
 # When a sleep ends. Its time is fixed when the agent first asks for it, and survives takeovers.
 SLEEP = """

@@ -104,9 +104,12 @@ def fingerprint(step: Step[Any]) -> str:
 
     The journal keeps this, never the step: a transcript of 200,000 tokens costs 16 characters.
     """
-    fields = step.model_dump(mode="json", exclude=set(step.volatile))
-    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    fields = step.model_dump(mode="json", exclude=set(step.volatile) or None)
+    canonical = _CANONICAL.encode(fields)
     return f"{step.kind}:{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 # Outcomes: what a driver sends back, and what it records.

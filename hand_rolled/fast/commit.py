@@ -16,15 +16,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from psycopg import errors
+from pydantic_core import to_json
 
 from hand_rolled.database import TRANSIENT, Database, Row, persistently
-from hand_rolled.journal import Entry, Place
+from hand_rolled.entries import Entry, Place
 from hand_rolled.lease import Lease, LeaseLost
 
 MAX_ROWS = 500
@@ -128,20 +128,29 @@ class End:
 class Write:
     """What one run wants written: steps it recorded, perhaps its end.
 
-    Further records may join while it waits for its flush. `done` yields the row that the flush
-    wrote, or None if the fence let nothing through.
+    Further records may join while it waits for its flush.
     """
 
     lease: Lease
-    done: asyncio.Future[Row | None]
-    entries: list[tuple[Place, Entry, str]] = field(default_factory=list)
+    entries: list[tuple[Place, Entry]] = field(default_factory=list)
     end: End | None = None
+    row: Row | None = None
+    error: Exception | None = None
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def answer(self) -> Row | None:
+        """The row that the flush wrote; None if the fence let nothing through. Raises what went
+        wrong. Whoever waits here may be cancelled: the write goes on, and others may wait too."""
+        await self.answered.wait()
+        if self.error is not None:
+            raise self.error
+        return self.row
 
     @property
     def bytes(self) -> int:
         """Roughly what it adds to a statement."""
         ending = 0 if self.end is None else len(self.end.result or self.end.failure or "")
-        return ending + sum(200 + len(outcome) for _, _, outcome in self.entries)
+        return ending + sum(200 + len(entry.outcome) for _, entry in self.entries)
 
 
 class GroupCommit:
@@ -162,17 +171,13 @@ class GroupCommit:
         self,
         lease: Lease,
         *,
-        record: tuple[Place, Entry, str] | None = None,
+        record: tuple[Place, Entry] | None = None,
         end: End | None = None,
     ) -> Write:
-        """Have a record or an end of one run written with the next flush; returns at once.
-
-        A record comes with its outcome as JSON text.
-        """
+        """Have a record or an end of one run written with the next flush; returns at once."""
         write = self._waiting.get(lease)
         if write is None:
-            write = Write(lease, asyncio.get_running_loop().create_future())
-            self._waiting[lease] = write
+            write = self._waiting[lease] = Write(lease)
             self._news.set()
         if record is not None:
             write.entries.append(record)
@@ -209,29 +214,27 @@ class GroupCommit:
             )
         except (errors.DataError, errors.IntegrityError) as error:
             if len(group) == 1:
-                _tell(group[0], error)
+                group[0].error = error
+                group[0].answered.set()
                 return
             middle = len(group) // 2
             await self._write(group[:middle])
             await self._write(group[middle:])
         except TRANSIENT as error:
             for write in group:
-                _tell(write, LeaseLost(write.lease, f"no answer from the database: {error}"))
+                write.error = LeaseLost(write.lease, f"no answer from the database: {error}")
+                write.answered.set()
         except Exception as error:  # whatever it is, nobody may wait for ever
             for write in group:
-                _tell(write, error)
+                write.error = error
+                write.answered.set()
         else:
             found = {(row["run_id"], row["lease_generation"]): row for row in rows}
             for write in group:
-                row = found.get((write.lease.run_id, write.lease.generation))
-                if row is not None and write.end is not None:
+                write.row = found.get((write.lease.run_id, write.lease.generation))
+                if write.row is not None and write.end is not None:
                     self._ended(write.lease)
-                write.done.set_result(row)
-
-
-def _tell(write: Write, error: Exception) -> None:
-    write.done.set_exception(error)
-    write.done.exception()  # looked at: a run that was interrupted no longer asks
+                write.answered.set()
 
 
 def _columns(group: Sequence[Write]) -> dict[str, str]:
@@ -243,7 +246,7 @@ def _columns(group: Sequence[Write]) -> dict[str, str]:
         lease = write.lease
         end = {"run_id": lease.run_id, "generation": lease.generation}
         ends.append(end if write.end is None else end | vars(write.end))
-        for place, entry, outcome in write.entries:
+        for place, entry in write.entries:
             entries.append(
                 {
                     "run_id": lease.run_id,
@@ -252,10 +255,10 @@ def _columns(group: Sequence[Write]) -> dict[str, str]:
                     "position": place.position,
                     "kind": entry.kind,
                     "fingerprint": entry.fingerprint,
-                    "outcome": outcome,
+                    "outcome": entry.outcome,
                     "succeeded": entry.succeeded,
                     "attempt": entry.attempt,
                     "cost": entry.cost,
                 }
             )
-    return {"ends": json.dumps(ends), "entries": json.dumps(entries)}
+    return {"ends": to_json(ends).decode(), "entries": to_json(entries).decode()}

@@ -9,24 +9,16 @@ before the commit, so a crash in between only repeats thinking.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 from hand_rolled.database import Row
 from hand_rolled.effects import Effects, Later
+from hand_rolled.entries import Entry, OpenStep, Place, Recorded
 from hand_rolled.fast.commit import End, GroupCommit, Write
 from hand_rolled.handler import Handler, Parked
-from hand_rolled.journal import (
-    RECORDED,
-    Entry,
-    Journal,
-    OpenStep,
-    Place,
-    Recorded,
-    as_json,
-)
+from hand_rolled.journal import RECORDED, Journal
 from hand_rolled.lease import LeaseLost
 from hand_rolled.lifecycle import FINISH
 from two_workers.apps import is_wait
@@ -49,10 +41,10 @@ class FastJournal(Journal):
         """At the beginning of the first generation there can be nothing yet."""
         return ({}, {}) if self._is_new else await super().load()
 
-    def record_soon(self, place: Place, entry: Entry, text: str) -> None:
-        """Record with the next flush; `settled` waits for it. `text` is the outcome as JSON."""
+    def record_soon(self, place: Place, entry: Entry) -> None:
+        """Record with the next flush; `settled` waits for it."""
         self._is_new = False
-        write = self.group.add(self.lease, record=(place, entry, text))
+        write = self.group.add(self.lease, record=(place, entry))
         if write not in self._unsettled:
             self._unsettled.append(write)
 
@@ -68,7 +60,9 @@ class FastJournal(Journal):
             try:
                 await self._landed(write)
             finally:
-                if write.done.done():  # or else we were interrupted, and the next one waits on
+                if (
+                    write.answered.is_set()
+                ):  # or else we were interrupted, and the next one waits on
                     self._unsettled.remove(write)
 
     async def patiently(self, statement: LiteralString, **values: Any) -> list[Row]:
@@ -85,11 +79,10 @@ class FastJournal(Journal):
 
     async def _landed(self, write: Write) -> Row | None:
         """The row that was written; None if only an end was asked for and the fence refused it."""
-        # Whoever waits may be cancelled; the write goes on, and others may wait for it.
-        row = write.done.result() if write.done.done() else await asyncio.shield(write.done)
+        row = await write.answer()
         written = 0 if row is None else row["records"]
         if written < len(write.entries):
-            for place, entry, _ in write.entries:
+            for place, entry in write.entries:
                 if not await self._recorded_by_us(place, entry):
                     raise LeaseLost(self.lease, "its record was refused")
         return row
@@ -114,7 +107,7 @@ class FastEffects(Effects):
         if limited or entry.statements:
             await self.journal.record(place, entry)
         else:
-            self.journal.record_soon(place, entry, as_json(entry.outcome))
+            self.journal.record_soon(place, entry)
 
 
 @dataclass

@@ -8,6 +8,7 @@ Here the end of runs leads to a claim of as many new ones, and the rest is looke
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 from hand_rolled.claim import Claimed
@@ -17,6 +18,10 @@ from hand_rolled.handler import Finished, HandedOver, Handler, Parked
 from hand_rolled.lease import Lease, clock
 from hand_rolled.limits import Slots
 from hand_rolled.shift import Driving, Running, Shift
+
+SELDOM = 20_000, 20, 20
+"""When Python looks for garbage in cycles: a run leaves none, and at 700 objects, the default, the
+search took a sixth of a short run's time."""
 
 
 class FastShift(Shift):
@@ -43,10 +48,13 @@ class FastShift(Shift):
 
     async def work(self, stop: asyncio.Event) -> None:
         """Until `stop` or until declared dead; the last flush ends after the last run."""
+        often = gc.get_threshold()
+        gc.set_threshold(*SELDOM)
         flushing = asyncio.create_task(self._group.run())
         try:
             await super().work(stop)
         finally:
+            gc.set_threshold(*often)
             flushing.cancel()
             await asyncio.gather(flushing, return_exceptions=True)
 

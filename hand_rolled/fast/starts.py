@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString
 
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
-from hand_rolled.journal import as_json
+from hand_rolled.entries import as_json
 
 MAX_ROWS = 500
 BULK_ROWS = 250

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from hand_rolled.database import Row
+from hand_rolled.entries import Entry, Place
 from hand_rolled.fast.commit import GroupCommit
 from hand_rolled.fast.journal import FastJournal
-from hand_rolled.journal import Entry, Place, as_json
 from hand_rolled.lease import Lease
 from hand_rolled.lifecycle import FINISH
 from tests.hand_rolled.bench import Store
@@ -31,7 +31,7 @@ class GroupedJournal(FastJournal):
         if entry.statements or await self._is_limited(place):
             await super().record(place, entry)
             return
-        self.record_soon(place, entry, as_json(entry.outcome))
+        self.record_soon(place, entry)
         await asyncio.gather(self.group.flush(), self.settled())
 
     async def _is_limited(self, place: Place) -> bool:

@@ -7,10 +7,10 @@ import asyncio
 import psycopg
 import pytest
 
+from hand_rolled.entries import Place
 from hand_rolled.fast.commit import GroupCommit
 from hand_rolled.fast.journal import FastEffects, FastHandler, FastJournal
 from hand_rolled.handler import Finished
-from hand_rolled.journal import Place, as_json
 from hand_rolled.lease import LeaseLost
 from hand_rolled.lifecycle import Ending
 from hand_rolled.limits import Slots
@@ -40,8 +40,7 @@ def joined(held: Held, store: Store, group: GroupCommit) -> FastJournal:
 
 
 def soon(journal: FastJournal, place: Place = FIRST, **more: object) -> None:
-    it = entry(**more)
-    journal.record_soon(place, it, as_json(it.outcome))
+    journal.record_soon(place, entry(**more))
 
 
 async def claimed(store: Store, hand: Hand, group: GroupCommit, count: int) -> list[FastJournal]:

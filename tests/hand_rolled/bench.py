@@ -18,7 +18,8 @@ from psycopg.rows import dict_row
 from hand_rolled.claim import Claimed, Claims
 from hand_rolled.database import Database, Row
 from hand_rolled.engine import HandRolledEngine
-from hand_rolled.journal import Entry, Journal, Place
+from hand_rolled.entries import Entry, Place, as_json
+from hand_rolled.journal import Journal
 from hand_rolled.lease import HEARTBEAT, Lease, clock
 from hand_rolled.lifecycle import Ending
 from hand_rolled.limits import Slots
@@ -31,7 +32,7 @@ _numbers = itertools.count()
 
 
 def entry(value: Any = "done", *, fingerprint: str = "ask:1", **more: Any) -> Entry:
-    outcome = {"outcome": "succeeded", "value": value}
+    outcome = as_json({"outcome": "succeeded", "value": value})
     return Entry(
         kind="ask", fingerprint=fingerprint, outcome=outcome, succeeded=True, attempt=1, **more
     )

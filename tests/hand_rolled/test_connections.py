@@ -11,7 +11,7 @@ import pytest
 
 from hand_rolled.crash import LOCK_CLASS, CrashWatch
 from hand_rolled.database import Database
-from hand_rolled.journal import Place
+from hand_rolled.entries import Place
 from hand_rolled.lease import LeaseLost, Standing, clock
 from hand_rolled.migrate import migrate
 from hand_rolled.plugin import PLUGIN

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hand_rolled.effects import Beat
-from hand_rolled.journal import RECORD, OpenStep, Place
+from hand_rolled.entries import OpenStep, Place
+from hand_rolled.journal import RECORD
 from hand_rolled.lease import LeaseLost
 from hand_rolled.progress import PROGRESS, _columns
 from hand_rolled.waits import sleep, take_signal

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hand_rolled import lifecycle, operations
-from hand_rolled.journal import Place
+from hand_rolled.entries import Place
 from hand_rolled.waits import sleep, take_signal
 from tests.hand_rolled.bench import KIND, Held, Store
 from two_workers import BadInput, Run, RunClosed, RunNotFound

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from hand_rolled.journal import OpenStep, Place
+from hand_rolled.entries import OpenStep, Place
 from hand_rolled.limits import sweep
 from hand_rolled.operations import reconcile
 from tests.hand_rolled.bench import Held, Store

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from hand_rolled import operations
 from hand_rolled.database import Database
-from hand_rolled.journal import Place
+from hand_rolled.entries import Place
 from hand_rolled.lease import LeaseLost
 from hand_rolled.limits import sweep
 from hand_rolled.settings import Settings

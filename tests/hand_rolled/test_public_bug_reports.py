@@ -37,7 +37,7 @@ import time
 import pytest
 
 from hand_rolled.database import connect_arguments
-from hand_rolled.journal import Place
+from hand_rolled.entries import Place
 from hand_rolled.lease import Keeper, Lease, LeaseLost, clock
 from hand_rolled.reclaim import RECLAIM
 from hand_rolled.settings import Settings, read_settings

@@ -219,7 +219,7 @@ async def test_a_run_that_never_makes_progress_fails(impatient: Store) -> None:
 
 
 async def test_waiting_for_a_slot_is_progress(impatient: Store) -> None:
-    from hand_rolled.journal import Place
+    from hand_rolled.entries import Place
     from two_workers import Limits
 
     await impatient.engine.set_limits(Limits(pools={"model": 0}))

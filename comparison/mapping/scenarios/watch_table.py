@@ -14,7 +14,8 @@ from comparison.mapping.recording import Kind, Moment
 from comparison.mapping.scenarios.watch import LOOK, Watching, moment, since
 from comparison.mapping.tour.steps import Stay, Visit
 from hand_rolled.database import Database
-from hand_rolled.journal import Entry, Journal, Place
+from hand_rolled.entries import Entry, Place, as_json
+from hand_rolled.journal import Journal
 from hand_rolled.lease import Lease, LeaseLost, clock
 from hand_rolled.settings import read_settings
 from two_workers.steps import Succeeded, dump_outcome, fingerprint
@@ -111,7 +112,7 @@ class TableObserver(Watching):
         entry = Entry(
             kind="visit",
             fingerprint=fingerprint(step),
-            outcome=dump_outcome(step, Succeeded(value=Stay(place=step.place))),
+            outcome=as_json(dump_outcome(step, Succeeded(value=Stay(place=step.place)))),
             succeeded=True,
             attempt=1,
         )

@@ -13,21 +13,30 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property, partial
 
 from comparison.arms import Arm
-from comparison.evidence import Cancellation, FaultRecord
-from comparison.faults import Injector
+from comparison.breakers.base import Scene
+from comparison.breakers.network import Silence
+from comparison.breakers.points import Points
+from comparison.evidence import CancelCase, Cancellation, FaultRecord
+from comparison.faults import run_of, takeovers
+from comparison.injector import Blow, inject
+from comparison.kinds import KINDS, POINTS, PlannedFault
 from comparison.ledger import Ledger
 from comparison.meters import Meter
-from comparison.plan import Plan, PlannedFault, stream
+from comparison.plan import Plan, stream
 from comparison.runs import Runs
-from comparison.workers import Workers
+from comparison.workers import NoWorkers, Workers
 from comparison.world.client import WorldClient
 
+TRIES = 3
+"""How often a fault is tried that did not land where it was to land."""
+QUIET = 60.0
+"""Seconds, beyond three timeouts, in which nobody makes a call: then something is wrong."""
 PATIENCE = 15.0
 """Seconds to wait, beyond what is predicted, for what the experiment cannot do without."""
 MARGIN = 1.0
@@ -44,8 +53,7 @@ class Campaign:
 
     arm: Arm
     plan: Plan
-    world: WorldClient
-    workers: Workers
+    scene: Scene
     runs: Runs
     meter: Meter
     say: Say
@@ -54,8 +62,55 @@ class Campaign:
     healed_ns: int = 0
     converged_ns: int | None = None
 
+    @property
+    def world(self) -> WorldClient:
+        return self.scene.world
+
+    @property
+    def workers(self) -> Workers:
+        return self.scene.workers
+
+    @cached_property
+    def _points(self) -> Points:
+        return Points(
+            self.scene,
+            gap=self.arm.gap,
+            cancel=partial(self._cancel, case="struck"),
+            has_ended=self.runs.has_ended,
+        )
+
     async def carry_out(self) -> None:
-        """Everything, in order."""
+        """Everything, in order. Raises `BadInput` when there is nobody left to wait for."""
+        work = asyncio.create_task(self._everything())
+        watch = asyncio.create_task(self._until_nothing_happens())
+        try:
+            await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+            await (work if work.done() else watch)
+        finally:
+            for task in (work, watch):
+                task.cancel()
+            await asyncio.gather(work, watch, return_exceptions=True)
+
+    async def _until_nothing_happens(self) -> None:
+        """Watch the ledger, in which something happens as long as anybody works.
+
+        Raises `NoWorkers` once it has stood still for longer than any fault explains.
+        """
+        quiet, seen = 3 * self.arm.timeout + QUIET, -1
+        with suppress(TimeoutError):
+            while True:
+                before = seen
+                seen = await self.world.until(
+                    lambda ledger, before=before: _news(ledger, before),  # type: ignore[misc] # mypy cannot infer a lambda with a default
+                    timeout=quiet,
+                )
+        raise NoWorkers(
+            f"{self.arm.name}: for {quiet:g} s no worker has made a call, though "
+            f"{len(self.runs.open_runs)} runs are open and {len(self.workers.running)} workers "
+            "are up; see their logs"
+        )
+
+    async def _everything(self) -> None:
         await self._cancel_pending()
         await self.workers.fill()
         async with self.meter.during("twin"):
@@ -103,59 +158,87 @@ class Campaign:
             await self._investigate(number)
 
     async def _break_things(self) -> None:
-        injector = Injector(self.world, self.workers, renewal_gap=self.arm.gap)
         chance = stream(self.plan.seed, "cancelled runs")
         places = _spread(self.plan.running_cancellations, len(self.plan.faults), chance)
-        for fault in self.plan.faults:
-            for _ in range(places.count(fault.number)):
+        for planned in self.plan.faults:
+            for _ in range(places.count(planned.number)):
                 await self._cancel_running(chance)
-            self.faults.append(await self._fault(injector, fault))
+            await self._fault(planned)
 
-    async def _fault(self, injector: Injector, planned: PlannedFault) -> FaultRecord:
-        """One fault, until the cluster is whole again."""
-        fault = await injector.inject(planned)
-        if not fault.landed:
-            self.say(f"fault {fault.number}: {fault.kind} did not land: {fault.problem}")
-            self.workers.heal()
-            await self.workers.fill()
-            return fault
-        self.say(
-            f"fault {fault.number}/{len(self.plan.faults)}: {fault.kind} of a worker in "
-            f"{len(fault.in_flight)} call(s) of {len(fault.owned)} run(s)"
-        )
-        refilled = asyncio.create_task(self.workers.fill())
+    async def _fault(self, planned: PlannedFault) -> None:
+        """One fault, until it has landed and the cluster is whole again; or a few tries."""
+        for _ in range(TRIES):
+            blow = await inject(self._points, planned)
+            refilled = asyncio.create_task(self.workers.fill())
+            try:
+                fault = await self._aftermath(blow)
+                await refilled
+            finally:
+                refilled.cancel()
+            self.faults.append(fault)
+            self.say(_told(fault, len(self.plan.faults)))
+            if fault.landed:
+                return
+
+    async def _aftermath(self, blow: Blow) -> FaultRecord:
+        """Wait for what the fault was to show, and heal it."""
+        fault = blow.fault
         try:
-            fault = await self._aftermath(injector, fault)
-            await refilled
+            if fault.landed:
+                await self._shown(fault)
         finally:
-            refilled.cancel()
-        return fault
-
-    async def _aftermath(self, injector: Injector, fault: FaultRecord) -> FaultRecord:
-        """Wait for what the fault was to show, and let a victim that was spared go on."""
-        assert fault.held_key is not None  # it landed
-        held = fault.held_key.rpartition("/")[0]
-        if fault.kind == "kill+cancel":
-            await self._cancel(held, "orphan")
-        expected = self.arm.predict(fault.kind)[1]
-        if fault.spares_its_victim and not self.runs.was_cancelled(held):
-            # A zombie is one only when somebody else has its work.
-            await injector.until_taken_over(fault, [held], timeout=expected + PATIENCE)
-        orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
-        await injector.until_taken_over(fault, orphans, timeout=expected + MARGIN)
-        return self._relent(fault) if fault.spares_its_victim else fault
-
-    def _relent(self, fault: FaultRecord) -> FaultRecord:
-        """Let a victim go on that was spared; what it had on its way goes with it."""
-        victim, proxy = self.workers.named(fault.victim), self.workers.proxy_of(fault.victim)
-        assert victim is not None
-        late = 0
-        if fault.kind == "silence" and proxy is not None:
-            late = proxy.withheld["to_server"]
-            proxy.heal()
-        resumed = time.monotonic_ns()
-        victim.resume()
+            late = self.workers.withheld(fault.victim) if isinstance(blow.breaker, Silence) else 0
+            resumed = time.monotonic_ns()
+            if blow.breaker is not None:
+                await blow.breaker.heal()
+        if not fault.landed or not KINDS[fault.kind].returns:
+            return fault
         return fault.model_copy(update={"resumed_ns": resumed, "late_bytes": late})
+
+    async def _shown(self, fault: FaultRecord) -> None:
+        """Let the fault last, so that others can take over; and let everybody find their feet."""
+        kind, expected = KINDS[fault.kind], self.arm.predict(fault.kind)[1]
+        held = None if fault.held_key is None else run_of(fault.held_key)
+        if fault.kind == "kill+cancel" and held is not None:
+            await self._cancel(held, "orphan")
+        if kind.lasting and held is None:
+            await asyncio.sleep(expected + MARGIN)  # nobody has anything to take over
+        elif kind.lasting and held is not None and self.runs.was_cancelled(held):
+            await self.runs.until_ended([held], timeout=expected + MARGIN)
+        elif kind.lasting and held is not None and kind.takes_away:
+            # A zombie is one only when somebody else has its work.
+            await self._until_taken_over(fault, [held], expected + PATIENCE)
+        if not kind.takes_away and not kind.lasting:
+            await self._until_going_on(fault, expected + MARGIN)
+            return
+        orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
+        await self._until_taken_over(fault, orphans, expected + MARGIN)
+
+    async def _until_taken_over(
+        self, fault: FaultRecord, runs: Sequence[str], timeout: float
+    ) -> None:
+        """Wait until each of `runs` is taken over, or for `timeout` seconds.
+
+        Only keeps faults apart: whether and when a run was taken over is judged at the end, from
+        the ledger.
+        """
+
+        def look(ledger: Ledger) -> bool | None:
+            return set(runs) <= takeovers(ledger.calls.values(), fault).keys() or None
+
+        with suppress(TimeoutError):
+            await self.world.until(look, timeout=timeout)
+
+    async def _until_going_on(self, fault: FaultRecord, timeout: float) -> None:
+        """Wait until each run that the fault met has ended or made a further call, for a while."""
+
+        def look(ledger: Ledger) -> bool | None:
+            calls = ledger.calls.values()
+            further = {call.who.run for call in calls if call.begin.t_ns > fault.after_ns}
+            return all(run in further or self.runs.has_ended(run) for run in fault.owned) or None
+
+        with suppress(TimeoutError):
+            await self.world.until(look, timeout=timeout)
 
     async def _cancel_running(self, chance: random.Random) -> None:
         """Cancel a run that is waiting for the model at this moment."""
@@ -176,7 +259,7 @@ class Campaign:
             return
         await self._cancel(chance.choice(candidates), "running")
 
-    async def _cancel(self, run: str, case: Literal["pending", "running", "orphan"]) -> None:
+    async def _cancel(self, run: str, case: CancelCase) -> None:
         self.cancellations.append(await self.runs.cancel(run, case))
 
     async def _heal(self) -> None:
@@ -195,4 +278,18 @@ class Campaign:
 
 def _spread(count: int, places: int, chance: random.Random) -> list[int]:
     """`count` places from 1 to `places`, drawn evenly."""
-    return [chance.randint(1, places) for _ in range(count)]
+    return [chance.randint(1, places) for _ in range(count)] if places else []
+
+
+def _news(ledger: Ledger, seen: int) -> int | None:
+    """The number of the ledger's last record, if it is newer than `seen`."""
+    return ledger.last_seq if ledger.last_seq > seen else None
+
+
+def _told(fault: FaultRecord, of: int) -> str:
+    """A fault in one line."""
+    where = f"{fault.kind}, {POINTS[fault.point]}"
+    if not fault.landed:
+        return f"fault {fault.number}: {where}: did not land: {fault.problem}"
+    hit = f"{len(fault.in_flight)} call(s) of {len(fault.owned)} run(s)"
+    return f"fault {fault.number}/{of}: {where}; it hit {hit}"

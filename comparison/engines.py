@@ -12,6 +12,16 @@ from urllib.parse import urlsplit
 from comparison.story.adapter.plugin import PLUGIN as STORY
 from two_workers import EnginePlugin, engine_plugin
 
+REQUESTS = {
+    "temporal": {
+        "record": b"/RespondActivityTaskCompleted",
+        "heartbeat": b"/RecordActivityTaskHeartbeat",
+    },
+    "hand_rolled": {"record": b"INSERT INTO journal", "heartbeat": b"renewed AS ("},
+    STORY.name: {"record": b"INSERT INTO journal", "heartbeat": b"    heartbeat_at = now()"},
+}
+"""What a worker's record of a step, and its heartbeat, contain on their way to the server."""
+
 
 def plugin_of(engine: str) -> EnginePlugin:
     """The plugin of an arm's engine. Raises `BadInput` if there is none."""

@@ -17,10 +17,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from comparison.kinds import SPARING, FaultKind, Point
 from comparison.ledger import Index, Ledger
-from comparison.plan import FaultKind
-from comparison.world.holds import HoldPoint
 from two_workers import Fence, RunState, StepRecord
+
+CancelCase = Literal["pending", "running", "orphan", "struck"]
 
 
 class _Frozen(BaseModel):
@@ -72,14 +73,17 @@ class FaultRecord(_Frozen):
     """One fault: what was done to whom, when, and whether it landed on work in flight.
 
     `in_flight` are the keys that the victim owned and was calling, by the ledger, when the fault
-    came; `owned` are their runs. `resumed_ns` is the SIGCONT of a pause, or the end of a silence;
+    came; `answered` is the key of the step that it had just done, at a point between two calls.
+    `owned` are the runs of both. `victim` is empty when everybody was hit. `resumed_ns` is when
+    the victim could go on: the SIGCONT of a pause, the end of a silence or of a stall;
     `late_bytes` is what the silence had withheld from the server, and then let through.
-    `problem` says why a fault that did not land did not.
+    `problem` says why a fault that did not land did not. A fault that missed is tried again, as
+    another record with the same `number`.
     """
 
     number: int
     kind: FaultKind
-    point: HoldPoint
+    point: Point
     phase: float
     victim: str = ""
     held_key: str | None = None
@@ -88,25 +92,30 @@ class FaultRecord(_Frozen):
     resumed_ns: int | None = None
     late_bytes: int = 0
     in_flight: tuple[str, ...] = ()
+    answered: str | None = None
     landed: bool = False
     problem: str | None = None
 
     @property
     def owned(self) -> tuple[str, ...]:
         """The runs that the victim was working on."""
-        return tuple(sorted({key.rpartition("/")[0] for key in self.in_flight}))
+        keys = self.in_flight if self.answered is None else (*self.in_flight, self.answered)
+        return tuple(sorted({key.rpartition("/")[0] for key in keys}))
 
     @property
     def spares_its_victim(self) -> bool:
         """True when the victim lives on, and may act on what it no longer owns."""
-        return self.kind in ("pause", "silence")
+        return self.kind in SPARING
 
 
 class Cancellation(_Frozen):
-    """A cancellation: what the run was when it was asked for, and when each side knew."""
+    """A cancellation: what the run was when it was asked for, and when each side knew.
+
+    `struck`: a fault hit its worker between the acknowledgement and the run's end.
+    """
 
     run: str
-    case: Literal["pending", "running", "orphan"]
+    case: CancelCase
     state_before: RunState
     requested_ns: int
     acknowledged_ns: int
@@ -196,4 +205,6 @@ class Case(BaseModel):
 
     def write(self, directory: Path) -> None:
         """Keep the evidence; the ledger is already there, written by the world."""
-        (directory / "evidence.json").write_text(self.evidence.model_dump_json(indent=1))
+        half = directory / "evidence.json.half"
+        half.write_text(self.evidence.model_dump_json(indent=1))
+        half.replace(directory / "evidence.json")  # whole, or not there

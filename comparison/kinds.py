@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from comparison.ledger import CallKind
+
 FaultKind = Literal[
     "kill",
     "kill+cancel",
@@ -61,7 +63,8 @@ class Kind:
 
     `takes_away`: its victim must lose its work (after another fault it may well keep it).
     `spares`: its victim lives on, and may act on what it no longer owns.
-    `hits_all`: every worker is a victim.
+    `returns`: its victim is out of action for a while, and comes back.
+    `hits_all`: every worker is a victim; `joins`: the victim is a worker that joins.
     `lasting`: it goes on until somebody else has the work, and is healed then.
     `ours`: it can be brought only to a server that the harness has started itself.
     `postgres`: it exists only where the server is PostgreSQL.
@@ -71,7 +74,9 @@ class Kind:
     points: tuple[Point, ...]
     takes_away: bool = False
     spares: bool = False
+    returns: bool = False
     hits_all: bool = False
+    joins: bool = False
     lasting: bool = False
     ours: bool = True
     postgres: bool = False
@@ -95,6 +100,7 @@ KINDS: dict[FaultKind, Kind] = {
         points=EVERYWHERE,
         takes_away=True,
         spares=True,
+        returns=True,
         lasting=True,
         ours=False,
     ),
@@ -103,6 +109,7 @@ KINDS: dict[FaultKind, Kind] = {
         points=WITH_SOMETHING_TO_RECORD,
         takes_away=True,
         spares=True,
+        returns=True,
         lasting=True,
     ),
     "mute": Kind(
@@ -110,12 +117,14 @@ KINDS: dict[FaultKind, Kind] = {
         points=WITH_SOMETHING_TO_RECORD,
         takes_away=True,
         spares=True,
+        returns=True,
         lasting=True,
     ),
     "deaf": Kind(
         what="nothing that its server says reaches a worker",
         points=WITH_SOMETHING_TO_RECORD,
         spares=True,
+        returns=True,
         lasting=True,
     ),
     "reset": Kind(
@@ -148,6 +157,7 @@ KINDS: dict[FaultKind, Kind] = {
         what="a worker's event loop stands still, its other threads do not",
         points=("during", "reply"),
         spares=True,
+        returns=True,
         ours=False,
     ),
     "drain": Kind(
@@ -158,10 +168,30 @@ KINDS: dict[FaultKind, Kind] = {
     "skew": Kind(
         what="a worker joins whose wall clock is minutes off",
         points=("idle",),
+        joins=True,
         ours=False,
     ),
 }
 """All that a campaign can plan."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedFault:
+    """A fault to come: the victim is whoever makes the `occurrence`-th call of `call` from now on,
+    as far as the point has to do with a call.
+
+    The fault comes after `phase` (0 to 1) of a renewal gap more, so that kills fall evenly between
+    two heartbeats.
+    """
+
+    number: int
+    kind: FaultKind
+    point: Point
+    call: CallKind
+    occurrence: int
+    phase: float
+
+
 SPARING = frozenset(name for name, kind in KINDS.items() if kind.spares)
 TAKEN_AWAY = frozenset(name for name, kind in KINDS.items() if kind.takes_away)
+JOINING = frozenset(name for name, kind in KINDS.items() if kind.joins)

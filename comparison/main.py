@@ -8,12 +8,14 @@
     results/compare/latest      a link to the newest
 
 A block is one plan carried out on every arm, in random order: arms are compared in pairs, under
-the same questions and faults. One block is a quick look; `compare_full` takes as many as a p95
-needs, keeps what is done, and goes on where it was interrupted.
+the same questions and faults. One block is a quick look. `compare_full` plans every fault at
+every crash point, as often as a p95 needs where the headlines come from; it deals them out to
+several blocks, keeps what is done, and goes on where it was interrupted.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -24,7 +26,10 @@ from pathlib import Path
 from rich.console import Console
 
 from comparison.arms import ARMS, Arm, find_arm
-from comparison.plan import Plan, arm_order, make_plan
+from comparison.breakers.catalogue import STALL_SECONDS, find_kind, why_not
+from comparison.kinds import KINDS, FaultKind
+from comparison.plan import Plan, arm_order, grid, make_plan, spread
+from comparison.plan import blocks as deal
 from comparison.progress import Progress
 from comparison.questions import QUESTIONS
 from comparison.results import conclude, note
@@ -34,8 +39,12 @@ from two_workers import BadInput
 
 CANCELLATIONS = 3
 """Of pending runs, and as many of running ones, in each block of each arm."""
-FULL_BLOCKS, FULL_FAULTS = 6, 10
-"""60 faults of each kind in each arm: one more than a p95 needs."""
+FULL_BLOCKS, FULL_SAMPLES = 6, 60
+"""60 faults in each important cell of each arm: one more than a p95 needs."""
+BETWEEN_FAULTS = 2.5
+"""Seconds that a fault takes besides what it is there to show: aiming, and a new worker's start."""
+AROUND_FAULTS = 20.0
+"""Seconds that a campaign takes besides its faults."""
 
 
 async def compare(
@@ -44,35 +53,25 @@ async def compare(
     seed: int,
     workers: int,
     investigations: int,
-    kills: int,
-    pauses: int,
+    faults: Mapping[FaultKind, int],
     results: Path,
-    silences: int = 2,
-    quick: bool = False,
 ) -> int:
     """Break real workers on each arm and report. Returns the exit code.
 
-    0 if every verdict passes, 1 if one fails, 2 if one is unknown. `quick` takes two kills, one
-    pause and one silence: enough to see that everything works, too little to say anything.
-    Raises `BadInput`.
+    0 if every verdict passes, 1 if one fails, 2 if one is unknown. `faults` says how many of each
+    kind are brought to each arm; they are spread over crash points. Raises `BadInput`.
     """
     chosen = _checked(
         arms,
         workers=(workers, 2),
         investigations=(investigations, 1),
-        kills=(kills, 0),
-        pauses=(pauses, 0),
-        silences=(silences, 0),
+        **{kind: (count, 0) for kind, count in faults.items()},
     )
-    if quick:
-        kills, pauses, silences = min(kills, 2), min(pauses, 1), min(silences, 1)
     plan = make_plan(
         seed=seed,
         workers=workers,
         investigations=investigations,
-        kills=kills,
-        pauses=pauses,
-        silences=silences,
+        cells=spread(faults),
         cancellations=CANCELLATIONS,
         questions=QUESTIONS,
     )
@@ -82,31 +81,81 @@ async def compare(
 
 
 async def compare_full(
-    *, arms: Sequence[str] = tuple(ARMS), seed: int, results: Path, blocks: int = FULL_BLOCKS
+    *,
+    arms: Sequence[str] = tuple(ARMS),
+    faults: Sequence[str] = tuple(KINDS),
+    samples: int = FULL_SAMPLES,
+    seed: int,
+    results: Path,
+    blocks: int = FULL_BLOCKS,
 ) -> int:
-    """As many blocks as a p95 needs, on all arms; takes hours. Returns the exit code of `compare`.
+    """Every fault at every crash point of all arms: hours. Returns the exit code of `compare`.
 
-    Interrupted, it goes on with the next block and arm when it is called again with the same seed
-    and results. Raises `BadInput`.
+    `samples` faults for each important cell, a tenth for the others, in `blocks` campaigns of each
+    arm. Interrupted, it goes on with the next block and arm when it is called again with the same
+    seed, results and numbers. Raises `BadInput`.
     """
-    chosen = _checked(arms, blocks=(blocks, 1))
+    chosen = _checked(arms, blocks=(blocks, 1), samples=(samples, 1))
+    kinds = [find_kind(name) for name in faults]
     plans = {
         f"block-{block:02d}": make_plan(
             seed=seed + 1_000_000 * (block - 1),
             workers=3,
             investigations=12,
-            kills=FULL_FAULTS,
-            pauses=FULL_FAULTS,
-            silences=FULL_FAULTS,
+            cells=cells,
             cancellations=CANCELLATIONS,
             questions=QUESTIONS,
         )
-        for block in range(1, blocks + 1)
+        for block, cells in enumerate(deal(grid(samples, kinds), blocks, seed), 1)
     }
     directory = results / "compare-full" / str(seed)
-    directory.mkdir(parents=True, exist_ok=True)
+    _agree(directory, {"faults": sorted(kinds), "samples": samples, "blocks": blocks})
+    _announce(directory, chosen, plans)
     await _carry_out(directory, chosen, plans)
     return conclude(directory, Console())
+
+
+def _agree(directory: Path, asked: dict[str, object]) -> None:
+    """Note what was asked for; campaigns of another experiment must not be pooled with these."""
+    noted = directory / "asked.json"
+    if noted.exists() and json.loads(noted.read_text()) != asked:
+        raise BadInput(
+            f"{directory} holds a part of another comparison ({noted.read_text()}); choose another "
+            "--seed or --results, or repeat its numbers"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    noted.write_text(json.dumps(asked))
+
+
+def _announce(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -> None:
+    """Say how much there is to do, and about how long it takes."""
+    seconds, faults, kept = 0.0, 0, 0
+    for name, plan in plans.items():
+        for arm in arms:
+            if (directory / name / arm.name / "evidence.json").exists():
+                kept += 1
+                continue
+            wanted = [f for f in plan.faults if why_not(f.kind, arm) is None]
+            faults += len(wanted)
+            seconds += AROUND_FAULTS + sum(_expected(arm, fault.kind) for fault in wanted)
+    Console().print(
+        f"{faults} faults in {len(plans) * len(arms) - kept} campaigns on {len(arms)} arms, about "
+        f"{_duration(seconds)}; {kept} campaigns are done already",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _expected(arm: Arm, kind: FaultKind) -> float:
+    """Seconds that one fault takes."""
+    if kind == "stall":
+        return STALL_SECONDS + BETWEEN_FAULTS
+    lasts = KINDS[kind].takes_away or KINDS[kind].lasting
+    return BETWEEN_FAULTS + (arm.middle(kind) if lasts else 0.0)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def check(directory: Path) -> int:

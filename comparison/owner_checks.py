@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord, Ownership, Write
-from comparison.faults import takeovers
+from comparison.faults import run_of, takeovers
+from comparison.kinds import JOINING, TAKEN_AWAY
 from comparison.ledger import Call
 from comparison.story.adapter.worker import NO_FENCE
 from comparison.verdicts import Check, Findings
@@ -95,10 +96,14 @@ def inv_orphan(case: Case) -> Findings:
     """A run that lost its worker is taken from it within the predicted band and an allowance."""
     found = Findings()
     arm = find_arm(case.evidence.arm)
+    in_the_end = {fault.number for fault in case.evidence.faults if fault.landed}
     for fault in case.evidence.faults:
         if not fault.landed:
-            found.doubts.append(f"fault {fault.number} did not land: {fault.problem}")
+            if fault.number not in in_the_end:
+                found.doubts.append(f"fault {fault.number} did not land: {fault.problem}")
             continue
+        if fault.kind not in TAKEN_AWAY:
+            continue  # its victim may well keep its work
         bound = arm.predict(fault.kind)[1] + ALLOWANCE
         taken = takeovers(case.calls.ledger.calls.values(), fault)
         for run in orphans(case, fault):
@@ -115,15 +120,18 @@ def inv_orphan(case: Case) -> Findings:
 def orphans(case: Case, fault: FaultRecord) -> list[str]:
     """Runs that a fault left with unfinished work that somebody must take over.
 
-    Not those whose cancellation was asked for before the takeover, and not those whose step the
-    victim still recorded in the instant of the fault.
+    A run between two steps is one of them: somebody must begin the next. Not those whose
+    cancellation was asked for before the takeover, and not those whose step the victim still
+    recorded in the instant of the fault.
     """
     instant = fault.after_ns + CLOCKS_NS
     recorded = {write.key for write in case.evidence.writes if write.t_ns <= instant}
     cancelled = {
         c.run for c in case.evidence.cancellations if c.requested_ns < fault.after_ns + 10**9
     }
-    unfinished = {key.rpartition("/")[0] for key in fault.in_flight if key not in recorded}
+    unfinished = {run_of(key) for key in fault.in_flight if key not in recorded}
+    if fault.answered is not None:
+        unfinished.add(run_of(fault.answered))
     return sorted(unfinished - cancelled)
 
 
@@ -152,15 +160,19 @@ def inv_lease(case: Case) -> Findings:
 def takeovers_from_the_spared(case: Case) -> list[tuple[Call, Call]]:
     """Pairs of calls of one step: the second by a new owner, the first by somebody left alone."""
     struck: dict[str, int] = {}
+    all_struck: list[int] = []
     for fault in case.evidence.faults:
-        if fault.victim:
+        if fault.victim and fault.kind not in JOINING:
             struck.setdefault(fault.victim, fault.before_ns)
+        elif fault.landed and not fault.victim:
+            all_struck.append(fault.before_ns)
     return [
         (earlier, later)
         for calls in case.calls.by_key.values()
         for earlier, later in pairwise(calls)
         if _is_takeover(earlier, later)
         and struck.get(earlier.who.worker, later.begin.t_ns) >= later.begin.t_ns
+        and not any(earlier.begin.t_ns <= t_ns <= later.begin.t_ns for t_ns in all_struck)
     ]
 
 

@@ -53,22 +53,25 @@ class CommitWatch:
     _due: int = 0
     _failed: bool = False
 
-    def asked(self, data: bytes, statement: bytes | None) -> None:
-        """Bytes from the client. `statement` is a part of the text to look for."""
+    def asked(self, data: bytes, statement: bytes | None) -> bool:
+        """Bytes from the client; True if they execute a statement that contains `statement`."""
+        executed = False
         try:
             if not self._started:
                 data = self._startup(data)
             if self._opaque or not self._started:
-                return
+                return False
             for kind, body in self._asked.typed(data):
                 text = self._text(kind, body)
                 if statement is not None and statement in text:
+                    executed = True
                     self._awaited, self._due = statement, self._rounds_asked + 1
                     self._failed = False
                 if kind in b"QS":
                     self._rounds_asked += 1
         except (ValueError, struct.error):
             self._opaque = True
+        return executed
 
     def answered(self, data: bytes) -> bytes | None:
         """Bytes from the server; returns what was looked for if they confirm its commit."""

@@ -3,56 +3,37 @@
 A seed repeats the *experiment* (questions, faults, their points and phases, latencies), not the
 schedule: processes and servers keep their own timing. Each purpose has a random stream of its
 own, so that one more kill does not reshuffle the cancellations.
+
+A *cell* is a fault at a crash point. A quick look spreads a few faults over the points of each
+kind; a full comparison plans so many for each cell: most for those that the report's headlines
+are made of, a tenth of that for the others.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from itertools import cycle, islice
+from typing import TypeVar
 
+from comparison.kinds import CALLING, KINDS, FaultKind, PlannedFault, Point
 from comparison.ledger import CallKind
-from comparison.world.holds import HoldPoint
 
 T = TypeVar("T")
+Cell = tuple[FaultKind, Point]
 
-FaultKind = Literal[
-    "kill",
-    "kill+cancel",
-    "pause",
-    "silence",
-    "hang",
-    "mute",
-    "deaf",
-    "reset",
-    "half close",
-    "cut",
-    "sessions",
-    "restart",
-    "stall",
-    "drain",
-    "idle pause",
-    "skew",
-]
-"""`silence`: nothing passes between a worker and its server. Only the ladder plans a `hang`;
-those from `mute` on are brought by `comparison.breakers`."""
+IMPORTANT: tuple[Cell, ...] = (
+    *(("kill", point) for point in ("begin", "during", "reply")),
+    ("pause", "reply"),
+    ("silence", "reply"),
+)  # fmt: skip
+"""The cells behind the report's headlines: they get all the samples that are asked for."""
+RARE = 10
+"""The others get one in so many."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedFault:
-    """A fault to come: the victim is whoever makes the `occurrence`-th call of `call` from now on.
-
-    The call is held at `point`; the fault comes after `phase` (0 to 1) of a renewal gap more, so
-    that kills fall evenly between two heartbeats.
-    """
-
-    number: int
-    kind: FaultKind
-    point: HoldPoint
-    call: CallKind
-    occurrence: int
-    phase: float
+_CALLS: tuple[CallKind, ...] = ("model", "model", "tool")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +50,13 @@ class Plan:
     running_cancellations: int
 
     @property
-    def silences(self) -> int:
-        """How many faults need a proxy between a worker and its server."""
-        return sum(fault.kind == "silence" for fault in self.faults)
+    def kinds(self) -> tuple[FaultKind, ...]:
+        """The kinds of faults in it."""
+        return tuple(dict.fromkeys(fault.kind for fault in self.faults))
 
-    def without_silences(self) -> Plan:
-        """The same plan where no proxy may be put before the server."""
-        return replace(self, faults=tuple(f for f in self.faults if f.kind != "silence"))
+    def without(self, kinds: Collection[FaultKind]) -> Plan:
+        """The same plan without faults that cannot be brought to an arm."""
+        return replace(self, faults=tuple(f for f in self.faults if f.kind not in kinds))
 
 
 def stream(seed: int, purpose: str) -> random.Random:
@@ -88,21 +69,15 @@ def make_plan(
     seed: int,
     workers: int,
     investigations: int,
-    kills: int,
-    pauses: int,
-    silences: int,
+    cells: Sequence[Cell],
     cancellations: int,
     questions: Sequence[str],
 ) -> Plan:
-    """The plan for a seed. One of the kills also has its orphan cancelled."""
+    """The plan for a seed: a fault for each of `cells`, in random order."""
     chosen = stream(seed, "questions").sample(questions, min(len(questions), investigations))
-    kinds: list[FaultKind] = ["pause"] * pauses
-    kinds += ["silence"] * silences
-    kinds += ["kill"] * max(kills - 1, 0)
-    kinds += ["kill+cancel"] * min(kills, 1)
-    stream(seed, "order of faults").shuffle(kinds)
-    points = stream(seed, "crash points")
-    phases = stream(seed, "phases")
+    order = list(cells)
+    stream(seed, "order of faults").shuffle(order)
+    calls, phases = stream(seed, "calls"), stream(seed, "phases")
     victims = stream(seed, "victims")
     return Plan(
         seed=seed,
@@ -114,23 +89,45 @@ def make_plan(
             PlannedFault(
                 number=number,
                 kind=kind,
-                point=_point(kind, points),
-                call=points.choice(("model", "model", "tool")),
-                occurrence=victims.randint(1, 2 * workers),
+                point=point,
+                call=calls.choice(_CALLS),
+                occurrence=1 if point == "finish" else victims.randint(1, 2 * workers),
                 phase=phases.random(),
             )
-            for number, kind in enumerate(kinds, 1)
+            for number, (kind, point) in enumerate(order, 1)
         ),
         pending_cancellations=cancellations,
         running_cancellations=cancellations,
     )
 
 
-def _point(kind: FaultKind, chance: random.Random) -> HoldPoint:
-    """Where the fault strikes. A silence comes just before the reply, so that the worker has
-    something to record, and the record is what arrives too late."""
-    drawn: HoldPoint = chance.choice(("begin", "reply"))
-    return "reply" if kind == "silence" else drawn
+def spread(counts: Mapping[FaultKind, int]) -> list[Cell]:
+    """So many faults of each kind, in turn at each of its points in which the victim calls."""
+    return [
+        (kind, point) for kind, count in counts.items() for point in islice(_turns(kind), count)
+    ]
+
+
+def _turns(kind: FaultKind) -> Iterator[Point]:
+    points = KINDS[kind].points
+    return cycle([point for point in points if point in CALLING] or points)
+
+
+def grid(samples: int, kinds: Collection[FaultKind] = tuple(KINDS)) -> list[Cell]:
+    """Every cell: the important ones `samples` times, the others a tenth as often, at least once.
+
+    If no cell of the chosen kinds is important, all are.
+    """
+    cells = [(kind, point) for kind in KINDS if kind in kinds for point in KINDS[kind].points]
+    rare = math.ceil(samples / RARE) if any(cell in IMPORTANT for cell in cells) else samples
+    return [c for c in cells for _ in range(samples if c in IMPORTANT else rare)]
+
+
+def blocks(cells: Sequence[Cell], count: int, seed: int) -> list[list[Cell]]:
+    """The cells dealt out to `count` campaigns of about the same size, each a mix of everything."""
+    dealt = list(cells)
+    stream(seed, "blocks").shuffle(dealt)
+    return [dealt[first::count] for first in range(count)]
 
 
 def arm_order(arms: Sequence[T], seed: int) -> list[T]:

@@ -9,9 +9,11 @@ proxy for all makes the server the victim.
     reset      every connection ends with a RST
     half_close one side is told that the other will say no more, and can still talk
     delay      everything arrives later
-    cut        PostgreSQL only: a statement is committed, and its reply never arrives
+    trap       one request is stopped on its way to the server, or its answer on the way back;
+               then it is let go, or the connection ends there
 
-`withheld` and the events of a `Cut` are the confirmation that a fault has met traffic.
+`withheld` and `Trap.sprung` are the confirmation that a fault has met traffic. What a request is,
+PostgreSQL's and gRPC's wires say (`pgwire`, `grpcwire`).
 """
 
 from __future__ import annotations
@@ -26,23 +28,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from comparison.grpcwire import PREFACE, CallWatch
 from comparison.pgwire import CommitWatch
 
 Direction = Literal["to_server", "to_client"]
 BOTH: tuple[Direction, ...] = ("to_server", "to_client")
+Moment = Literal["asked", "answered"]
 _CHUNK = 65_536
-
-
-@dataclass
-class Cut:
-    """Cuts the connection on which a statement containing `statement` was committed, once.
-
-    `done` is set at the cut, `t_ns` is its time (CLOCK_MONOTONIC).
-    """
-
-    statement: bytes
-    done: asyncio.Event = field(default_factory=asyncio.Event)
-    t_ns: int = 0
 
 
 @dataclass(eq=False)
@@ -51,12 +43,57 @@ class _Link:
 
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter
-    watch: CommitWatch = field(default_factory=CommitWatch)
+    watch: CommitWatch | CallWatch | None = None
     half_closed: set[Direction] = field(default_factory=set)
+
+    def asked(self, data: bytes, request: bytes | None) -> bool:
+        """Follow what the client says; True if it makes the request that is looked for."""
+        if self.watch is None:  # the first bytes say which language is spoken
+            self.watch = CallWatch() if data.startswith(PREFACE[:8]) else CommitWatch()
+        return self.watch.asked(data, request)
+
+    def answered(self, data: bytes) -> bytes | None:
+        """Follow what the server says; returns the request that it says has been done."""
+        return None if self.watch is None else self.watch.answered(data)
 
     def reset(self) -> None:
         for writer in (self.client, self.server):
             _reset(writer)
+
+
+@dataclass
+class Trap:
+    """Stops one connection at the next request that contains `request`: at `moment`, once.
+
+    `asked`: it does not reach the server yet. `answered`: it is done (PostgreSQL: committed), and
+    the word of it does not reach the worker yet. `sprung` is set then, `t_ns` is its time
+    (CLOCK_MONOTONIC), and the connection stands still in that direction until `let_go` or `cut`.
+    """
+
+    request: bytes
+    moment: Moment
+    sprung: asyncio.Event = field(default_factory=asyncio.Event)
+    t_ns: int = 0
+    _gate: asyncio.Event = field(default_factory=asyncio.Event)
+    _link: _Link | None = None
+
+    def spring(self, link: _Link) -> None:
+        self._link, self.t_ns = link, time.monotonic_ns()
+        self.sprung.set()
+
+    async def passed(self) -> None:
+        """Wait until what was stopped may go on."""
+        await self._gate.wait()
+
+    def let_go(self) -> None:
+        """Let it go on. Safe to repeat."""
+        self._gate.set()
+
+    def cut(self) -> None:
+        """End the connection there with a RST."""
+        if self._link is not None:
+            self._link.reset()
+        self._gate.set()
 
 
 class Proxy:
@@ -66,7 +103,7 @@ class Proxy:
         self._target = (host, port)
         self._open: dict[Direction, asyncio.Event] = {d: asyncio.Event() for d in BOTH}
         self._links: set[_Link] = set()
-        self._cut: Cut | None = None
+        self._trap: Trap | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.delay = 0.0
@@ -104,11 +141,13 @@ class Proxy:
             self._open[direction].clear()
 
     def heal(self) -> None:
-        """Let everything through, without delay; an armed cut is disarmed."""
+        """Let everything through, without delay; a trap is disarmed."""
         for gate in self._open.values():
             gate.set()
         self.delay = 0.0
-        self._cut = None
+        if self._trap is not None:
+            self._trap.let_go()
+        self._trap = None
 
     def reset(self) -> int:
         """End every connection with a RST; returns how many there were."""
@@ -127,10 +166,10 @@ class Proxy:
                 writer.write_eof()
         return len(links)
 
-    def cut_after_commit(self, statement: str) -> Cut:
-        """Arm a cut: the next committed statement that contains this text loses its reply."""
-        self._cut = Cut(statement.encode())
-        return self._cut
+    def trap(self, request: bytes, moment: Moment) -> Trap:
+        """Set a trap for the next such request, on whichever connection it comes."""
+        self._trap = Trap(request, moment)
+        return self._trap
 
     async def _accept(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         try:
@@ -167,8 +206,9 @@ class Proxy:
         direction: Direction,
     ) -> None:
         while data := await source.read(_CHUNK):
-            if self._watched(link, data, direction):
-                return
+            trap = self._sprung(link, data, direction)
+            if trap is not None:
+                await trap.passed()
             gate = self._open[direction]
             if not gate.is_set():
                 self.withheld[direction] += len(data)
@@ -182,20 +222,19 @@ class Proxy:
         with contextlib.suppress(OSError):
             sink.write_eof()
 
-    def _watched(self, link: _Link, data: bytes, direction: Direction) -> bool:
-        """Follow the conversation; True when the connection was cut instead of served."""
-        cut = self._cut
+    def _sprung(self, link: _Link, data: bytes, direction: Direction) -> Trap | None:
+        """Follow the conversation; the trap that these bytes have sprung, if they have."""
+        trap = self._trap if self._trap is not None and not self._trap.sprung.is_set() else None
+        request = None if trap is None else trap.request
         if direction == "to_server":
-            link.watch.asked(data, None if cut is None else cut.statement)
-            return False
-        confirmed = link.watch.answered(data)
-        if cut is None or confirmed != cut.statement:
-            return False
-        self._cut = None
-        link.reset()
-        cut.t_ns = time.monotonic_ns()
-        cut.done.set()
-        return True
+            found = link.asked(data, request) and trap is not None and trap.moment == "asked"
+        else:
+            done = link.answered(data)
+            found = trap is not None and trap.moment == "answered" and done == request
+        if not found or trap is None:
+            return None
+        trap.spring(link)
+        return trap
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

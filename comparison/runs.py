@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import JsonValue
 
-from comparison.evidence import Cancellation, End, Start
+from comparison.evidence import CancelCase, Cancellation, End, Start
+from comparison.patience import patiently
 from two_workers import Engine, Run, RunCancelled, RunFailed, RunNotFound, RunView
 
 _LONG = 600.0  # seconds; the campaign's own bounds are shorter
@@ -50,19 +50,20 @@ class Runs:
         """Start a run and note the acknowledgement. Returns its id."""
         run_id = f"{self._tag}.{name}"
         payload = self._payloads[question % len(self._payloads)]
-        await self._engine.start(Run(run_id=run_id, kind=self._kind, payload=payload))
+        run = Run(run_id=run_id, kind=self._kind, payload=payload)
+        await patiently(lambda: self._engine.start(run))  # it starts once, however often asked
         self.starts.append(
             Start(run=run_id, question=question, t_ns=time.monotonic_ns(), twin=twin)
         )
         self._watchers[run_id] = asyncio.create_task(self._watch(run_id))
         return run_id
 
-    async def cancel(self, run: str, case: Literal["pending", "running", "orphan"]) -> Cancellation:
+    async def cancel(self, run: str, case: CancelCase) -> Cancellation:
         """Ask for a cancellation; its end is noted by the run's watcher."""
         self._cancelled.add(run)
-        before = (await self._engine.get(run)).state
+        before = (await patiently(lambda: self._engine.get(run))).state
         requested = time.monotonic_ns()
-        view = await self._engine.cancel(run, reason="the comparison cancels it")
+        view = await patiently(lambda: self._engine.cancel(run, reason="the comparison cancels it"))
         return Cancellation(
             run=run,
             case=case,
@@ -85,6 +86,10 @@ class Runs:
     def was_cancelled(self, run: str) -> bool:
         """True when the harness asked for the run's cancellation."""
         return run in self._cancelled
+
+    def has_ended(self, run: str) -> bool:
+        """True once the run's end has been seen."""
+        return run in self._ended
 
     @property
     def open_runs(self) -> set[str]:
@@ -155,9 +160,10 @@ class Runs:
 
     async def _watch(self, run: str) -> None:
         try:
-            result = await self._result(run, timeout=_LONG)
+            result = await patiently(lambda: self._result(run, timeout=_LONG))
             t_ns = time.monotonic_ns()
-            self._ended[run] = _Ended(t_ns, await self._engine.get(run), result)
+            view = await patiently(lambda: self._engine.get(run))
+            self._ended[run] = _Ended(t_ns, view, result)
         except Exception as error:
             self._failure = error
         change, self._change = self._change, asyncio.Event()

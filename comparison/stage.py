@@ -6,13 +6,16 @@ engine's server is not up. Everything is torn down before the next arm begins.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from comparison.arms import Arm
+from comparison.breakers.base import Scene
+from comparison.breakers.catalogue import PLAIN_APP as APP
+from comparison.breakers.catalogue import possible, worker_app
+from comparison.breakers.servers import arm_server
 from comparison.campaign import CONVERGENCE, Campaign, Say
 from comparison.cluster import Cluster
+from comparison.crowd.stage import beside
 from comparison.dumps import Records, collect
 from comparison.engines import plugin_of
 from comparison.evidence import Case, Clock, End, Evidence
@@ -25,9 +28,7 @@ from comparison.workers import Workers
 from comparison.world.client import app_env, open_world
 from investigation.steps import Question
 from two_workers import load_app
-from two_workers.engines import server_for
 
-APP = "investigation.app:APP"
 MODEL_LATENCY = (0.15, 0.6)
 TOOL_LATENCY = (0.02, 0.15)
 """Seconds; drawn for each call from its place and input."""
@@ -41,48 +42,48 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
     plugin = plugin_of(arm.engine)
     clock, pressure = Clock.now(), Pressure.now()
     say(f"starting the server of {arm.engine}")
-    base = {**os.environ, **arm.env}
-    if plugin.is_configured(base) and plan.silences:
-        # Whoever named a server may need TLS, whose certificate is not a proxy's.
-        say("the server is not ours, so no network is silenced")
-        plan = plan.without_silences()
-    with tempfile.TemporaryDirectory(prefix="two-workers-", ignore_cleanup_errors=True) as data:
-        async with (
-            server_for(plugin, base, directory=Path(data)) as env,
-            Cluster.open(directory / "logs") as cluster,
-            open_world(
-                cluster,
-                directory / "ledger.jsonl",
-                seed=plan.seed,
-                model_latency=MODEL_LATENCY,
-                tool_latency=TOOL_LATENCY,
-            ) as world,
-            plugin.connect(plugin.settings(env)) as engine,
-        ):
-            app = load_app(APP)
-            payloads = [Question(text=q).model_dump(mode="json") for q in plan.questions]
-            runs, meter = Runs(engine, app.kind, payloads), meter_of(arm.engine, env)
-            async with Workers.of(
-                cluster,
-                arm.engine,
-                {**env, **app_env(world.url)},
-                count=plan.workers,
-                app=APP,
-                proxied=plan.silences > 0,
-            ) as workers:
-                campaign = Campaign(arm, plan, world, workers, runs, meter, say)
-                try:
-                    async with meter.during("whole"):
-                        await campaign.carry_out()
-                    ends = await runs.ends()
-                finally:
-                    await runs.close()
-            await world.catch_up()
-            ledger = world.ledger
-            records = await collect(engine, env, ends, ledger, clock, directory / "logs")
-            case = _case(campaign, records, tuple(ends), ledger, clock.checked(), pressure.since())
-            case.write(directory)
-    return case
+    async with (
+        beside(arm, plan.seed, directory / "crowd", clock) as crowd_ended,
+        arm_server(arm) as (env, server),
+        Cluster.open(directory / "logs") as cluster,
+        open_world(
+            cluster,
+            directory / "ledger.jsonl",
+            seed=plan.seed,
+            model_latency=MODEL_LATENCY,
+            tool_latency=TOOL_LATENCY,
+        ) as world,
+        plugin.connect(plugin.settings(env)) as engine,
+    ):
+        plan = possible(plan, arm, say, ours=server is not None)
+        app, extra = worker_app(plan.kinds)
+        payloads = [Question(text=q).model_dump(mode="json") for q in plan.questions]
+        runs, meter = Runs(engine, load_app(APP).kind, payloads), meter_of(arm.engine, env)
+        async with Workers.of(
+            cluster,
+            arm.engine,
+            {**env, **app_env(world.url), **extra},
+            count=plan.workers,
+            app=app,
+            proxied=server is not None,
+        ) as workers:
+            scene = Scene(arm.engine, env, server, world, workers)
+            campaign = Campaign(arm, plan, scene, runs, meter, say)
+            try:
+                async with meter.during("whole"):
+                    await campaign.carry_out()
+                ends = await runs.ends()
+            finally:
+                await runs.close()
+        await world.catch_up()
+        ledger = world.ledger
+        records = await collect(engine, env, ends, ledger, clock, directory / "logs")
+        busy = pressure.since()
+        say("waiting for the crowd's last runs")
+        crowd = await crowd_ended()
+        case = _case(campaign, records, tuple(ends), ledger, clock.checked(), busy)
+        case.write(directory)
+    return case.model_copy(update={"crowd": crowd})
 
 
 def _case(

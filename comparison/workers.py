@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from types import MappingProxyType
 
 from comparison.cluster import Cluster, Process
 from comparison.engines import by_way_of, server_address, worker_command
 from comparison.proxy import Proxy
+from two_workers import BadInput
+
+
+class NoWorkers(BadInput):
+    """There is nobody left to do the work."""
 
 
 class Workers:
@@ -69,24 +75,48 @@ class Workers:
         """The proxy between a worker and its server, or None when there is none."""
         return self._proxies.get(worker_id)
 
+    def withheld(self, worker_id: str) -> int:
+        """Bytes of a worker that its proxy has kept from the server since a silence began."""
+        proxy = self.proxy_of(worker_id)
+        return 0 if proxy is None else proxy.withheld["to_server"]
+
+    @property
+    def running(self) -> dict[str, Process]:
+        """The workers that have not ended, by id."""
+        return {worker: process for worker, process in self._by_id.items() if process.is_running}
+
     async def fill(self) -> None:
         """Start as many workers as are missing, and wait until they are ready."""
-        running = sum(process.is_running for process in self._by_id.values())
-        await asyncio.gather(*(self._start() for _ in range(self._count - running)))
+        missing = self._count - len(self.running)
+        await asyncio.gather(*(self._start() for _ in range(missing)))
 
-    async def _start(self) -> None:
+    async def join(self, env: Mapping[str, str]) -> str:
+        """One worker more than there should be, with `env` besides; returns its id."""
+        return await self._start(env)
+
+    async def leave(self, worker_id: str) -> None:
+        """Ask a worker that has joined to go again, and wait until it has; safe to repeat."""
+        process = self.named(worker_id)
+        if process is not None:
+            await self._cluster.stop([process])
+
+    async def _start(self, extra: Mapping[str, str] = MappingProxyType({})) -> str:
         self._started += 1
-        name, env, proxy = f"worker-{self._started:02d}", self._env, None
+        name, env, proxy = f"worker-{self._started:02d}", {**self._env, **extra}, None
         if self._proxied:
             address = server_address(self._engine, env)
             proxy = await self._stack.enter_async_context(Proxy.before(*address))
             env = by_way_of(self._engine, env, proxy.port)
         command = worker_command(self._engine, self._app)
-        process = await self._cluster.start(name, command, env, ready=r"^worker (\S+) ready")
+        try:
+            process = await self._cluster.start(name, command, env, ready=r"^worker (\S+) ready")
+        except RuntimeError as error:  # with the end of its log
+            raise NoWorkers(f"no worker became ready: {error}") from error
         worker_id = process.ready.result()
         self._by_id[worker_id] = process
         if proxy is not None:
             self._proxies[worker_id] = proxy
+        return worker_id
 
     def heal(self) -> None:
         """Nobody stays paused or cut off."""

@@ -74,6 +74,18 @@ class DevServer:
         """The process, while there is one."""
         return self._process.pid if self._process else None
 
+    def environment(self) -> dict[str, str]:
+        """The variables that point to a server that has been started."""
+        # A profile in the user's own configuration file must not add its TLS or API key to this.
+        profile = self._directory / "temporal.toml"
+        profile.write_text(f'[profile.default]\naddress = "{self.address}"\n')
+        return {
+            "TEMPORAL_ADDRESS": self.address,
+            "TEMPORAL_NAMESPACE": "default",
+            "TEMPORAL_CONFIG_FILE": str(profile),
+            "TEMPORAL_DEV_SERVER_METRICS": self.metrics_url,
+        }
+
     async def start(self) -> None:
         """Start, and return when it answers. Raises `EngineUnavailable` with its own words."""
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -183,16 +195,8 @@ async def embedded(directory: Path, env: Mapping[str, str]) -> AsyncIterator[Map
     knobs = SERVER_KNOBS[read(env).arm]
     server = DevServer(directory, executable=find_executable(env), knobs=knobs)
     await server.start()
-    # A profile in the user's own configuration file must not add its TLS or API key to this.
-    profile = directory / "temporal.toml"
-    profile.write_text(f'[profile.default]\naddress = "{server.address}"\n')
     try:
-        yield {
-            "TEMPORAL_ADDRESS": server.address,
-            "TEMPORAL_NAMESPACE": "default",
-            "TEMPORAL_CONFIG_FILE": str(profile),
-            "TEMPORAL_DEV_SERVER_METRICS": server.metrics_url,
-        }
+        yield server.environment()
     finally:
         await server.stop()
 

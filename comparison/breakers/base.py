@@ -1,33 +1,42 @@
-"""What a breaker does, and how it is brought so that it lands on work in flight."""
+"""What a breaker does, and what it is made for."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from comparison.evidence import FaultRecord
+from comparison.cluster import Process
+from comparison.engines import REQUESTS
 from comparison.ledger import Begin
-from comparison.plan import FaultKind
+from comparison.proxy import Proxy
+from comparison.workers import Workers
 from comparison.world.client import WorldClient
 
 CONFIRM = 20.0
 """Seconds in which a fault must be confirmed. It is confirmed at once, or by what it prevents."""
 
 
-class Breaker(Protocol):
-    """One fault, made for its victim."""
+class Skipped(Exception):
+    """The fault cannot be brought here; the message says why, and belongs into the report."""
 
-    @property
-    def kind(self) -> FaultKind: ...
+
+class Server(Protocol):
+    """A server that can crash and come back on the same data and port."""
+
+    async def crash(self) -> None: ...
+    async def start(self) -> None: ...
+
+
+class Breaker(Protocol):
+    """One fault, made for its victim. Raises `Skipped` when it is struck where it cannot be."""
 
     async def strike(self) -> None:
-        """Do it. The victim is in a call whose reply is held."""
+        """Do it. The victim stands at its crash point, and goes on from there afterwards."""
         ...
 
     async def problem(self) -> str | None:
-        """After the reply was let go: None once the fault has met its victim, or why it did not."""
+        """Once the victim goes on: None when the fault has met it, or why it did not."""
         ...
 
     async def heal(self) -> None:
@@ -36,35 +45,32 @@ class Breaker(Protocol):
 
 
 @dataclass(frozen=True)
+class Scene:
+    """What is up around the workers. `server` is None when it is not the harness's own."""
+
+    engine: str
+    env: Mapping[str, str]
+    server: Server | None
+    world: WorldClient
+    workers: Workers
+
+    def request(self, name: str) -> bytes:
+        """How a `record` or a `heartbeat` is recognised on its way to this engine's server."""
+        return REQUESTS[self.engine][name]
+
+
+@dataclass(frozen=True)
 class Aim:
-    """A call whose reply is held, and whose are the calls that the fault is meant to hit."""
+    """A worker at a crash point, and the call that it is in, or was in a moment ago."""
 
-    hold: int
-    held: Begin
-    victims: Collection[str]
+    scene: Scene
+    worker: str
+    victim: Process
+    held: Begin | None = None
 
-
-async def bring(breaker: Breaker, world: WorldClient, aim: Aim, *, number: int = 1) -> FaultRecord:
-    """Strike while the victim waits for its reply, let the reply go, and see that it landed."""
-    before = time.monotonic_ns()
-    await breaker.strike()
-    after = time.monotonic_ns()
-    await world.release(aim.hold)
-    problem = await breaker.problem()
-    await world.catch_up()
-    keys = sorted({c.who.key for v in aim.victims for c in world.ledger.in_flight(v, before)})
-    if problem is None and not keys:
-        problem = "nobody was at work"
-    return FaultRecord(
-        number=number,
-        kind=breaker.kind,
-        point="reply",
-        phase=0.0,
-        victim=aim.held.identity.worker if len(aim.victims) == 1 else "",
-        held_key=aim.held.identity.key,
-        before_ns=before,
-        after_ns=after,
-        in_flight=tuple(keys),
-        landed=problem is None,
-        problem=problem,
-    )
+    @property
+    def proxy(self) -> Proxy:
+        """What stands between the victim and its server."""
+        proxy = self.scene.workers.proxy_of(self.worker)
+        assert proxy is not None  # no such fault is planned where there is none
+        return proxy

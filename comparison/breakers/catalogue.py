@@ -1,121 +1,84 @@
-"""Every breaker by the name of its fault, with what it needs."""
+"""Every breaker by the name of its fault, and where each can be brought."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from comparison.arms import Arm
 from comparison.breakers import network, servers, skew, workers
-from comparison.breakers.base import Breaker
-from comparison.breakers.trial import Situation, break_once
-from comparison.evidence import Case
+from comparison.breakers.base import Aim, Breaker, Skipped
+from comparison.kinds import KINDS, FaultKind
+from comparison.plan import Plan
 from two_workers import BadInput
 
-STALL_SECONDS = "8"
-"""Longer than the timeout of the matched arms."""
+STALL_SECONDS = 8.0
+"""Longer than the timeout of the matched arms, and than the stall that hand_rolled puts up with."""
 SKEW_SECONDS = 300.0
 
-
-@dataclass(frozen=True)
-class Fault:
-    """How to bring one fault to an arm. `needs` is the engine's server, if only one kind has it."""
-
-    name: str
-    what: str
-    make: Callable[[Situation], Breaker]
-    needs: str | None = None
-    options: Callable[[], Mapping[str, Any]] = dict
-
-    def fits(self, arm: Arm) -> bool:
-        """True when this fault exists for the arm's server."""
-        return self.needs != "postgres" or arm.engine != "temporal"
-
-    async def bring(self, arm: Arm, directory: Path) -> Case:
-        """Bring it once. Raises `Skipped` when it cannot be brought here."""
-        return await break_once(arm, self.make, directory, **self.options())
+PLAIN_APP, STALLING_APP = "investigation.app:APP", "comparison.stalling:APP"
 
 
-def _everybody() -> Mapping[str, Any]:
-    return {"breaks_all": True}
+def _restarted(aim: Aim) -> Breaker:
+    assert aim.scene.server is not None  # no restart is planned of a server that is not ours
+    return servers.Restarted(aim.scene.server)
 
 
-def _stalling() -> Mapping[str, Any]:
-    env = {"STALL_SECONDS": STALL_SECONDS}
-    return {"app": "comparison.stalling:APP", "worker_envs": (env, env)}
-
-
-def _skewed() -> Mapping[str, Any]:
-    ahead = skew.skewed(SKEW_SECONDS, os.environ)
-    return {"worker_envs": (ahead, ahead)}
-
-
-FAULTS = {
-    fault.name: fault
-    for fault in (
-        Fault(
-            "mute",
-            "nothing that a worker says reaches its server",
-            lambda at: network.OneWay(at.proxy, "to_server"),
-        ),
-        Fault(
-            "deaf",
-            "nothing that its server says reaches a worker",
-            lambda at: network.OneWay(at.proxy, "to_client"),
-        ),
-        Fault("reset", "RST on all of a worker's connections", lambda at: network.Reset(at.proxy)),
-        Fault(
-            "half-close",
-            "FIN towards the server on all of a worker's connections",
-            lambda at: network.HalfClose(at.proxy),
-        ),
-        Fault(
-            "cut",
-            "a step is recorded and committed, and the reply never arrives",
-            lambda at: network.CutAfterCommit(at.proxy),
-            needs="postgres",
-        ),
-        Fault(
-            "sessions",
-            "the database ends the sessions of all workers",
-            lambda at: servers.SessionsEnded(at.env["DATABASE_URL"]),
-            needs="postgres",
-            options=_everybody,
-        ),
-        Fault(
-            "restart",
-            "the server crashes and comes back on its data",
-            lambda at: servers.Restarted(at.server),
-            options=_everybody,
-        ),
-        Fault(
-            "stall",
-            f"a worker's event loop stands still for {STALL_SECONDS} s",
-            lambda at: workers.Stall(at.victim),
-            options=_stalling,
-        ),
-        Fault("drain", "SIGTERM to a worker at work", lambda at: workers.Drain(at.victim)),
-        Fault(
-            "idle-pause",
-            "SIGSTOP to a worker that waits for work",
-            lambda at: workers.IdlePause(at.idle),
-        ),
-        Fault(
-            "skew",
-            f"all workers' wall clocks are {SKEW_SECONDS:g} s ahead",
-            lambda at: skew.Skew(at.victim),
-            options=_skewed,
-        ),
-    )
+BREAKERS: dict[FaultKind, Callable[[Aim], Breaker]] = {
+    "kill": lambda aim: workers.Kill(aim.victim),
+    "kill+cancel": lambda aim: workers.Kill(aim.victim),
+    "pause": lambda aim: workers.Pause(aim.victim),
+    "silence": lambda aim: network.Silence(aim.proxy),
+    "mute": lambda aim: network.Silence(aim.proxy, ("to_server",)),
+    "deaf": lambda aim: network.Silence(aim.proxy, ("to_client",)),
+    "reset": lambda aim: network.Reset(aim.proxy),
+    "half-close": lambda aim: network.HalfClose(aim.proxy),
+    "cut": lambda aim: network.CutAfterRecord(aim.proxy, aim.scene.request("record")),
+    "sessions": lambda aim: servers.SessionsEnded(aim.scene.env["DATABASE_URL"]),
+    "restart": _restarted,
+    "stall": lambda aim: workers.Stall(aim.victim),
+    "drain": lambda aim: workers.Drain(aim.victim),
+    "skew": lambda aim: skew.Skew(aim.scene, SKEW_SECONDS),
 }
 
 
-def find_fault(name: str) -> Fault:
+def why_not(kind: FaultKind, arm: Arm, *, ours: bool = True) -> str | None:
+    """None when a fault can be brought to an arm here, or why it cannot.
+
+    `ours`: the server is the harness's own. (Whoever named a server may need TLS, whose
+    certificate is not a proxy's, and may not want it crashed.)
+    """
+    if KINDS[kind].postgres and arm.engine == "temporal":
+        return "its server knows no such fault"
+    if KINDS[kind].ours and not ours:
+        return "the server is not ours"
+    if kind == "skew":
+        try:
+            skew.skewed(SKEW_SECONDS, os.environ)
+        except Skipped as reason:
+            return str(reason)
+    return None
+
+
+def possible(plan: Plan, arm: Arm, say: Callable[[str], None], *, ours: bool) -> Plan:
+    """The plan without the faults that cannot be brought to `arm` here; says which and why."""
+    reasons = {kind: why_not(kind, arm, ours=ours) for kind in plan.kinds}
+    for kind, reason in reasons.items():
+        if reason is not None:
+            say(f"no {kind}: {reason}")
+    return plan.without({kind for kind, reason in reasons.items() if reason is not None})
+
+
+def worker_app(kinds: Sequence[FaultKind]) -> tuple[str, Mapping[str, str]]:
+    """The app that workers must run for such faults to be brought, and its environment."""
+    if "stall" not in kinds:
+        return PLAIN_APP, {}
+    return STALLING_APP, {"STALL_SECONDS": f"{STALL_SECONDS:g}"}
+
+
+def find_kind(name: str) -> FaultKind:
     """Raises `BadInput` for an unknown fault."""
-    try:
-        return FAULTS[name]
-    except KeyError:
-        raise BadInput(f"unknown fault {name!r}; known: {', '.join(FAULTS)}") from None
+    for kind in KINDS:
+        if kind == name:
+            return kind
+    raise BadInput(f"unknown fault {name!r}; known: {', '.join(KINDS)}")

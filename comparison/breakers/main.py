@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comparison.arms import Arm
-from comparison.breakers.catalogue import Fault
+from comparison.breakers.catalogue import why_not
+from comparison.breakers.once import bring_once
 from comparison.breakers.overload import WITH, WITHOUT, Overload, overload
-from comparison.breakers.skew import Skipped
-from comparison.breakers.trial import judge
+from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.faults import takeovers
+from comparison.kinds import KINDS, FaultKind
 from comparison.verdicts import EXIT_CODES, Outcome, worst
 from two_workers import BadInput
+
+RARE: tuple[FaultKind, ...] = tuple(
+    kind for kind in KINDS if kind not in ("kill", "kill+cancel", "pause", "silence")
+)
+"""Those that a quick comparison has few of, or none."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Row:
 
 
 async def bring_all(
-    arms: Sequence[Arm], faults: Sequence[Fault], directory: Path, say: Callable[[str], None]
+    arms: Sequence[Arm], kinds: Sequence[FaultKind], directory: Path, say: Callable[[str], None]
 ) -> int:
     """Bring every fault to every arm, one at a time. Returns the exit code.
 
@@ -36,13 +42,13 @@ async def bring_all(
     or could not be brought. Evidence, ledgers and logs are under `directory`.
     """
     rows = []
-    for fault in faults:
-        say(f"{fault.name}: {fault.what}")
+    for kind in kinds:
+        say(f"{kind}: {KINDS[kind].what}")
         for arm in arms:
-            if not fault.fits(arm):
-                say(f"    {arm.name:<18} its server knows no such fault")
+            if KINDS[kind].postgres and arm.engine == "temporal":
+                say(f"    {arm.name:<18} {why_not(kind, arm)}")
                 continue
-            row = await _bring(fault, arm, directory / arm.name / fault.name)
+            row = await _bring(kind, arm, directory / arm.name / kind)
             say(f"  {_SIGN[row.outcome]} {arm.name:<18} {row.story}")
             rows.append(row)
     return EXIT_CODES[worst(row.outcome for row in rows)]
@@ -79,20 +85,16 @@ def _loaded(seen: Overload) -> str:
 _SIGN = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}
 
 
-async def _bring(fault: Fault, arm: Arm, directory: Path) -> Row:
-    try:
-        case = await fault.bring(arm, directory)
-    except Skipped as reason:
-        return Row(fault.name, arm.name, Outcome.UNKNOWN, f"skipped: {reason}")
-    except TimeoutError as problem:
-        return Row(fault.name, arm.name, Outcome.UNKNOWN, f"did not come about: {problem}")
-    case.write(directory)
-    return Row(fault.name, arm.name, *_told(case))
+async def _bring(kind: FaultKind, arm: Arm, directory: Path) -> Row:
+    reason = why_not(kind, arm)
+    if reason is not None:
+        return Row(kind, arm.name, Outcome.UNKNOWN, f"skipped: {reason}")
+    return Row(kind, arm.name, *_told(await bring_once(arm, kind, directory)))
 
 
 def _told(case: Case) -> tuple[Outcome, str]:
     """The verdict on a case, and the case in one line."""
-    [fault] = case.evidence.faults
+    fault = case.evidence.faults[-1]
     if not fault.landed:
         return Outcome.UNKNOWN, f"did not land: {fault.problem}"
     objections = [v for v in judge(case) if v.outcome is Outcome.FAIL]

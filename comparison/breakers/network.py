@@ -1,4 +1,4 @@
-"""Between one worker and its server: mute, deaf, reset, half close, cut after COMMIT."""
+"""Between one worker and its server: silence, mute, deaf, reset, half close, cut."""
 
 from __future__ import annotations
 
@@ -6,36 +6,32 @@ import asyncio
 from dataclasses import dataclass, field
 
 from comparison.breakers.base import CONFIRM
-from comparison.plan import FaultKind
-from comparison.proxy import Cut, Direction, Proxy
+from comparison.proxy import BOTH, Direction, Proxy, Trap
 
 
 @dataclass
-class OneWay:
-    """Silent in one direction. Confirmed by bytes that met the silence.
+class Silence:
+    """Silent in some directions. Confirmed by bytes that met the silence in the first of them.
 
-    A worker that is *mute* (silent to the server) loses its work to another one. A worker that is
-    *deaf* (silent to the client) is the nastier case: the server does what it is told, renews and
-    records, and the worker does not learn so.
+    A worker that cannot be heard (silent in both directions, or *mute*) loses its work to another
+    one. A worker that is *deaf* (silent to the client) is the nastier case: the server does what
+    it is told, renews and records, and the worker does not learn so.
     """
 
     proxy: Proxy
-    direction: Direction
-
-    @property
-    def kind(self) -> FaultKind:
-        return "mute" if self.direction == "to_server" else "deaf"
+    directions: tuple[Direction, ...] = BOTH
 
     async def strike(self) -> None:
-        self.proxy.silence(self.direction)
+        self.proxy.silence(*self.directions)
 
     async def problem(self) -> str | None:
+        first = self.directions[0]
         try:
             async with asyncio.timeout(CONFIRM):
-                while not self.proxy.withheld[self.direction]:
+                while not self.proxy.withheld[first]:
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            return f"nothing was on its way {self.direction} during the silence"
+            return f"nothing was on its way {first} during the silence"
         return None
 
     async def heal(self) -> None:
@@ -47,7 +43,6 @@ class Reset:
     """A RST on every connection. Confirmed by their number."""
 
     proxy: Proxy
-    kind: FaultKind = "reset"
     ended: int = 0
 
     async def strike(self) -> None:
@@ -65,7 +60,6 @@ class HalfClose:
     """A FIN towards the server on every connection. Confirmed by their number."""
 
     proxy: Proxy
-    kind: FaultKind = "half close"
     closed: int = 0
 
     async def strike(self) -> None:
@@ -79,27 +73,29 @@ class HalfClose:
 
 
 @dataclass
-class CutAfterCommit:
-    """The next record of a step is committed, then its connection is cut: did it work or not?
+class CutAfterRecord:
+    """The next record of a step is accepted, then its connection is cut: did it work or not?
 
-    Confirmed by the proxy, which has seen the server's word that the transaction is over.
+    On PostgreSQL this is the cut after COMMIT and before its reply. Confirmed by the proxy, which
+    has seen the server's word that the transaction is over (Temporal: that the completion was
+    accepted), and kept it.
     """
 
     proxy: Proxy
-    statement: str = "INSERT INTO journal"
-    kind: FaultKind = "cut"
-    cut: Cut | None = field(default=None, init=False)
+    record: bytes
+    trap: Trap | None = field(default=None, init=False)
 
     async def strike(self) -> None:
-        self.cut = self.proxy.cut_after_commit(self.statement)
+        self.trap = self.proxy.trap(self.record, "answered")
 
     async def problem(self) -> str | None:
-        assert self.cut is not None
+        assert self.trap is not None
         try:
             async with asyncio.timeout(CONFIRM):
-                await self.cut.done.wait()
+                await self.trap.sprung.wait()
         except TimeoutError:
-            return f"no commit of {self.statement!r} was seen"
+            return f"no answer to {self.record.decode()!r} was seen"
+        self.trap.cut()
         return None
 
     async def heal(self) -> None:

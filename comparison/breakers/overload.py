@@ -13,17 +13,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from comparison.arms import Arm
-from comparison.breakers.trial import Trial, opened
+from comparison.breakers.catalogue import PLAIN_APP
+from comparison.breakers.servers import arm_server
+from comparison.cluster import Cluster
+from comparison.engines import plugin_of
 from comparison.ledger import Ledger
-from two_workers import Limits
+from comparison.workers import Workers
+from comparison.world.client import app_env, open_world
+from investigation.steps import Question
+from two_workers import Engine, Limits, Run
 
 WORKERS = 2
+QUESTION = "Why do checkouts fail?"
+LATENCY = (0.05, 0.15)
+"""Seconds of a call."""
 WITHOUT, WITH = Limits(), Limits(max_active=2, pools={"model": 1})
 PATIENCE = 120.0
 """Seconds in which the runs at work must make room for the next arrival."""
@@ -58,33 +67,64 @@ class Overload:
 
 async def overload(arm: Arm, directory: Path, limits: Limits, *, arrivals: int = 24) -> Overload:
     """Load an arm at twice its capacity. Raises `TimeoutError` if it stands still."""
-    async with opened(arm, directory) as trial:
-        await trial.engine.set_limits(limits)
-        for _ in range(WORKERS):
-            await trial.worker("investigation.app:APP", {})
+    plugin = plugin_of(arm.engine)
+    async with (
+        arm_server(arm) as (env, _),
+        Cluster.open(directory / "logs") as cluster,
+        open_world(
+            cluster,
+            directory / "ledger.jsonl",
+            seed=1,
+            model_latency=LATENCY,
+            tool_latency=LATENCY,
+        ) as world,
+        plugin.connect(plugin.settings(env)) as engine,
+        Workers.of(
+            cluster,
+            arm.engine,
+            {**env, **app_env(world.url)},
+            count=WORKERS,
+            app=PLAIN_APP,
+            proxied=False,
+        ) as workers,
+    ):
+        await engine.set_limits(limits)
+        await workers.fill()
         began = time.monotonic()
-        for arrival in range(arrivals):
-            await _until_ended(trial, arrival // 2)
-            await trial.start(f"run-{arrival:02d}")
-        await _until_ended(trial, arrivals)
+        started = await _arrive(engine, arrivals)
         seconds = time.monotonic() - began
-        await trial.world.catch_up()
-        return _measured(trial, limits, trial.world.ledger, seconds)
+        await world.catch_up()
+        return _measured(started, limits, world.ledger, seconds)
 
 
-async def _until_ended(trial: Trial, count: int) -> None:
+async def _arrive(engine: Engine, arrivals: int) -> dict[str, int]:
+    """Start two runs for each one that ends, until all have ended: when each was started."""
+    payload = Question(text=QUESTION, max_model_calls=4).model_dump(mode="json")
+    started: dict[str, int] = {}
+    for arrival in range(arrivals):
+        await _until_ended(engine, started, arrival // 2)
+        run = Run(run_id=f"run-{arrival:02d}", kind="investigation", payload=payload)
+        await engine.start(run)
+        started[run.run_id] = time.monotonic_ns()
+    await _until_ended(engine, started, arrivals)
+    return started
+
+
+async def _until_ended(engine: Engine, started: Collection[str], count: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
-            views = [await trial.engine.get(start.run) for start in trial.starts]
+            views = [await engine.get(run) for run in started]
             if sum(view.state.is_final for view in views) >= count:
                 return
             await asyncio.sleep(0.1)
 
 
-def _measured(trial: Trial, limits: Limits, ledger: Ledger, seconds: float) -> Overload:
+def _measured(
+    started: Mapping[str, int], limits: Limits, ledger: Ledger, seconds: float
+) -> Overload:
     calls = list(ledger.calls.values())
     begins: Mapping[str, int] = {c.who.run: c.begin.t_ns for c in reversed(calls)}
-    ages = [(begins[start.run] - start.t_ns) / 1e9 for start in trial.starts]
+    ages = [(begins[run] - t_ns) / 1e9 for run, t_ns in started.items()]
     quarter = max(1, len(ages) // 4)
     spans: dict[str, list[int]] = {}
     for call in calls:
@@ -93,7 +133,7 @@ def _measured(trial: Trial, limits: Limits, ledger: Ledger, seconds: float) -> O
     models = [(c.begin.t_ns, c.end.t_ns) for c in calls if c.end and c.begin.kind == "model"]
     return Overload(
         limits=limits,
-        arrivals=len(trial.starts),
+        arrivals=len(started),
         most_runs_at_work=_most([(min(times), max(times)) for times in spans.values()]),
         most_model_calls_at_once=_most(models),
         age_first_quarter=median(ages[:quarter]),

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
 
 import psycopg
 
-from comparison.plan import FaultKind
+from comparison.arms import Arm
+from comparison.breakers.base import Server
+from comparison.engines import plugin_of
 from hand_rolled.server import EmbeddedPostgres
-from temporal_version.server import DevServer
+from hand_rolled.server import embedded as embedded_postgres
+from temporal_version.server import SERVER_KNOBS, DevServer, find_executable
+from temporal_version.settings import read as read_temporal
 
 _END_SESSIONS = """
 SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -28,7 +36,6 @@ class SessionsEnded:
     """
 
     database_url: str
-    kind: FaultKind = "sessions"
     ended: int = 0
 
     async def strike(self) -> None:
@@ -43,11 +50,27 @@ class SessionsEnded:
         """Nothing to undo: the workers connect again."""
 
 
-class Server(Protocol):
-    """A server that can crash and come back on the same data and port."""
+@dataclass
+class Restarted:
+    """The server crashes and is away for `away` seconds. Confirmed by its start."""
 
-    async def crash(self) -> None: ...
-    async def start(self) -> None: ...
+    server: Server
+    away: float = 1.0
+    is_back: bool = True
+
+    async def strike(self) -> None:
+        self.is_back = False
+        await self.server.crash()
+
+    async def problem(self) -> str | None:
+        await asyncio.sleep(self.away)  # the length of the fault, not a wait for a condition
+        await self.heal()
+        return None
+
+    async def heal(self) -> None:
+        if not self.is_back:
+            await self.server.start()
+            self.is_back = True
 
 
 @dataclass(frozen=True)
@@ -76,24 +99,40 @@ class Temporal:
         await self.server.start()
 
 
-@dataclass
-class Restarted:
-    """The server crashes and is away for `away` seconds. Confirmed by its start."""
+@asynccontextmanager
+async def arm_server(arm: Arm) -> AsyncIterator[tuple[dict[str, str], Server | None]]:
+    """The environment with the arm's prepared server in it, and the server if it is ours to crash.
 
-    server: Server
-    away: float = 1.0
-    kind: FaultKind = "restart"
-    is_back: bool = False
+    Ours is embedded, and gone with its data afterwards. Raises `EngineUnavailable`.
+    """
+    plugin, base = plugin_of(arm.engine), {**os.environ, **arm.env}
+    if plugin.is_configured(base):
+        await plugin.prepare(plugin.settings(base))
+        yield base, None
+        return
+    with tempfile.TemporaryDirectory(prefix="two-workers-", ignore_cleanup_errors=True) as data:
+        start = _temporal if arm.engine == "temporal" else _postgres
+        async with start(base, Path(data)) as (env, server):
+            await plugin.prepare(plugin.settings(env))
+            yield env, server
 
-    async def strike(self) -> None:
-        await self.server.crash()
 
-    async def problem(self) -> str | None:
-        await asyncio.sleep(self.away)  # the length of the fault, not a wait for a condition
-        await self.server.start()
-        self.is_back = True
-        return None
+@asynccontextmanager
+async def _postgres(
+    base: dict[str, str], directory: Path
+) -> AsyncIterator[tuple[dict[str, str], Server]]:
+    async with embedded_postgres(directory) as found:
+        yield {**base, **found}, Postgres(EmbeddedPostgres(directory / "postgres"))
 
-    async def heal(self) -> None:
-        if not self.is_back:
-            await self.server.start()
+
+@asynccontextmanager
+async def _temporal(
+    base: dict[str, str], directory: Path
+) -> AsyncIterator[tuple[dict[str, str], Server]]:
+    knobs = SERVER_KNOBS[read_temporal(base).arm]
+    server = DevServer(directory, executable=find_executable(base), knobs=knobs)
+    await server.start()
+    try:
+        yield {**base, **server.environment()}, Temporal(server)
+    finally:
+        await server.stop()

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from comparison.cluster import Process
-from comparison.plan import FaultKind
+from comparison.breakers.base import CONFIRM, Scene, Skipped
+from comparison.ledger import Ledger
 
 LIBRARY = "LIBFAKETIME"
 """The environment variable that says where the library is, if not in a usual place."""
@@ -26,10 +26,6 @@ _PLACES = (
     "/usr/lib/faketime/libfaketime.so.1",
     "/usr/local/lib/faketime/libfaketime.so.1",
 )
-
-
-class Skipped(Exception):
-    """The fault cannot be brought here; the message says why, and belongs into the report."""
 
 
 def skewed(seconds: float, env: Mapping[str, str]) -> dict[str, str]:
@@ -60,21 +56,37 @@ def skewed(seconds: float, env: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class Skew:
-    """A victim that was started with `skewed`. Confirmed by its own environment."""
+    """A worker joins whose wall clock is wrong, and leaves again when the fault is healed.
 
-    victim: Process
-    kind: FaultKind = "skew"
+    Confirmed by its own environment, and by a call that it makes: it has been given work, or has
+    taken some from somebody whose lease looks old to it.
+    """
+
+    scene: Scene
+    seconds: float
+    joined: str = ""
 
     async def strike(self) -> None:
-        """The clock has been wrong since the worker began."""
+        self.joined = await self.scene.workers.join(skewed(self.seconds, os.environ))
 
     async def problem(self) -> str | None:
-        environ = Path(f"/proc/{self.victim.pid}/environ")
+        worker = self.scene.workers.named(self.joined)
+        assert worker is not None
+        environ = Path(f"/proc/{worker.pid}/environ")
         try:
             wrong = b"FAKETIME=" in await asyncio.to_thread(environ.read_bytes)
         except OSError as error:
-            return f"the environment of {self.victim.name} cannot be read: {error}"
-        return None if wrong else f"{self.victim.name} has the right time"
+            return f"the environment of {worker.name} cannot be read: {error}"
+        if not wrong:
+            return f"{worker.name} has the right time"
+        try:
+            await self.scene.world.until(self._has_called, timeout=CONFIRM)
+        except TimeoutError:
+            return f"{worker.name} was given no work"
+        return None
 
     async def heal(self) -> None:
-        """Nothing to undo while the worker lives."""
+        await self.scene.workers.leave(self.joined)
+
+    def _has_called(self, ledger: Ledger) -> bool | None:
+        return any(call.who.worker == self.joined for call in ledger.calls.values()) or None

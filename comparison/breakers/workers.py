@@ -1,4 +1,4 @@
-"""Inside one worker, or from its supervisor: a stalled event loop, a drain, an idle pause."""
+"""One worker, from its kernel or its supervisor: killed, paused, stalled, drained."""
 
 from __future__ import annotations
 
@@ -9,10 +9,42 @@ from dataclasses import dataclass
 
 from comparison.breakers.base import CONFIRM
 from comparison.cluster import Process
-from comparison.plan import FaultKind
 
 DRAIN = 30.0
 """Seconds that a worker may take to finish or hand over what it has."""
+
+
+@dataclass
+class Kill:
+    """SIGKILL. Confirmed by the kernel, which has reaped the process."""
+
+    victim: Process
+
+    async def strike(self) -> None:
+        await self.victim.killed()
+
+    async def problem(self) -> str | None:
+        code = self.victim.child.returncode
+        return None if code == -signal.SIGKILL else f"{self.victim.name} had ended with {code}"
+
+    async def heal(self) -> None:
+        """Whoever keeps the workers up starts another one."""
+
+
+@dataclass
+class Pause:
+    """SIGSTOP. Confirmed by the kernel, which says that the process is stopped."""
+
+    victim: Process
+
+    async def strike(self) -> None:
+        await self.victim.stopped()
+
+    async def problem(self) -> str | None:
+        return None if self.victim.is_running else f"{self.victim.name} has ended"
+
+    async def heal(self) -> None:
+        self.victim.resume()
 
 
 @dataclass
@@ -25,22 +57,23 @@ class Stall:
     """
 
     victim: Process
-    kind: FaultKind = "stall"
+    stalls_before: int = 0
 
     async def strike(self) -> None:
+        self.stalls_before = self._said("stalling for")
         self.victim.send(signal.SIGUSR1)
-        await _until(lambda: self._said("stalling for"))
+        await _until(lambda: self._said("stalling for") > self.stalls_before)
 
     async def problem(self) -> str | None:
-        if await _until(lambda: self._said("stalled for")):
+        if await _until(lambda: self._said("stalled for") > self.stalls_before):
             return None
         return f"{self.victim.name} did not stall; does it run comparison.stalling:APP?"
 
     async def heal(self) -> None:
         """A stall ends by itself."""
 
-    def _said(self, words: str) -> bool:
-        return words in self.victim.log.read_text()
+    def _said(self, words: str) -> int:
+        return self.victim.log.read_text().count(words)
 
 
 @dataclass
@@ -48,7 +81,6 @@ class Drain:
     """SIGTERM. Confirmed by an exit of the worker's own, with code 0."""
 
     victim: Process
-    kind: FaultKind = "drain"
 
     async def strike(self) -> None:
         self.victim.send(signal.SIGTERM)
@@ -63,26 +95,6 @@ class Drain:
 
     async def heal(self) -> None:
         """Whoever keeps the workers up starts another one."""
-
-
-@dataclass
-class IdlePause:
-    """SIGSTOP of a worker that has no call in flight, while another one works.
-
-    It may just have asked its server for work, and be given some that it will not do.
-    """
-
-    victim: Process
-    kind: FaultKind = "idle pause"
-
-    async def strike(self) -> None:
-        await self.victim.stopped()
-
-    async def problem(self) -> str | None:
-        return None if self.victim.is_running else f"{self.victim.name} has ended"
-
-    async def heal(self) -> None:
-        self.victim.resume()
 
 
 async def _until(true: Callable[[], bool]) -> bool:

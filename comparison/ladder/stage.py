@@ -23,10 +23,10 @@ from psycopg.types.json import Jsonb
 from comparison.cluster import Cluster, Process
 from comparison.evidence import Cancellation, FaultRecord
 from comparison.faults import takeovers
+from comparison.kinds import FaultKind
 from comparison.ladder.settings import BOUND
 from comparison.ladder.table import CREATE, FORM_VARIABLE, Form, dump_form
 from comparison.ledger import Begin, Ledger
-from comparison.plan import FaultKind
 from comparison.story import camera
 from comparison.world.client import WorldClient
 from comparison.world.holds import HoldPoint, Rule

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from comparison.evidence import Case, FaultRecord
-from comparison.faults import takeovers
+from comparison.faults import run_of, takeovers
+from comparison.kinds import TAKEN_AWAY
 from comparison.owner_checks import orphans
 
 
 @dataclass(frozen=True)
 class Recovery:
     """How long one orphaned run waited. None: that did not happen in the `watched` seconds that
-    the record goes on after the fault (censored)."""
+    the record goes on after the fault (censored).
+
+    `kind` is that of the fault; of a run that was between two steps it is `KIND, between steps`:
+    there another law holds, on Temporal, than for a step that was under way.
+    """
 
     fault: int
     kind: str
@@ -24,17 +29,21 @@ class Recovery:
 
 
 def recoveries(case: Case) -> Iterator[Recovery]:
-    """Every run that a fault orphaned."""
+    """Every run that a fault orphaned, or, if its victim may well keep its work, took from it."""
     evidence = case.evidence
     over = evidence.converged_ns or evidence.healed_ns + round(evidence.convergence_bound * 1e9)
     for fault in case.evidence.faults:
         if not fault.landed:
             continue
         taken = takeovers(case.calls.ledger.calls.values(), fault)
+        kind = fault.kind.partition("+")[0]
+        between = None if fault.answered is None else run_of(fault.answered)
         for run in orphans(case, fault):
+            if fault.kind not in TAKEN_AWAY and run not in taken:
+                continue
             yield Recovery(
                 fault=fault.number,
-                kind=fault.kind.partition("+")[0],
+                kind=f"{kind}, between steps" if run == between else kind,
                 run=run,
                 takeover=seconds_between(fault.after_ns, taken.get(run)),
                 productive=seconds_between(fault.after_ns, _first_new(case, fault, run)),
@@ -55,7 +64,7 @@ def _first_new(case: Case, fault: FaultRecord, run: str) -> int | None:
         and call.end.outcome == "answered"
         and call.end.t_ns <= fault.before_ns
     }
-    if fault.point == "reply" and fault.held_key is not None:
+    if fault.point in ("reply", "finish", "record", "between") and fault.held_key is not None:
         done.add(fault.held_key)
     for call in calls:
         new = call.who.key not in done and call.who.worker != fault.victim

@@ -42,9 +42,7 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
         seed=3,
         workers=2,
         investigations=4,
-        kills=2,
-        pauses=1,
-        silences=1,
+        cells=[("kill", "begin"), ("kill", "during"), ("pause", "during"), ("silence", "reply")],
         cancellations=1,
         questions=QUESTIONS[:3],
     )

@@ -56,9 +56,17 @@ async def test_a_comparison_goes_on_where_it_was_interrupted(tmp_path: Path, don
     assert await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1) == 0
     assert ages(done) == before
     assert files(done) == {
-        *("experiment.json", "results.json", "summary.md", "summary.csv"),
+        *("asked.json", "experiment.json", "results.json", "summary.md", "summary.csv"),
         *("junit.xml", "report.html"),
     }
+
+
+async def test_campaigns_of_another_experiment_are_not_gone_on_with(
+    tmp_path: Path, done: Path
+) -> None:
+    await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1)
+    with pytest.raises(BadInput, match="part of another comparison"):
+        await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1, faults=["kill"])
 
 
 @pytest.mark.parametrize(

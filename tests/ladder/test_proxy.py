@@ -11,10 +11,25 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from comparison.proxy import Proxy
+from comparison.proxy import Proxy, Trap
 from hand_rolled.server import EmbeddedPostgres
 
 Connection = psycopg.AsyncConnection[Any]
+
+
+CUTS = set[asyncio.Task[None]]()
+
+
+def cutting(proxy: Proxy, statement: str) -> Trap:
+    """Cut the connection once the statement is committed, before its reply."""
+    trap = proxy.trap(statement.encode(), "answered")
+
+    async def cut() -> None:
+        await trap.sprung.wait()
+        trap.cut()
+
+    CUTS.add(asyncio.create_task(cut()))
+    return trap
 
 
 @pytest.fixture
@@ -140,12 +155,12 @@ async def test_cut_after_commit_the_row_is_there_and_the_client_does_not_know(
 ) -> None:
     insert = f"INSERT INTO {table} VALUES (%s)"
     await near.execute(insert, [0], prepare=prepared)
-    cut = proxy.cut_after_commit(f"INTO {table}")
+    cut = cutting(proxy, f"INTO {table}")
     await near.execute("SELECT 'something else'")
-    assert not cut.done.is_set()
+    assert not cut.sprung.is_set()
     with pytest.raises(psycopg.OperationalError):
         await near.execute(insert, [1], prepare=prepared)
-    assert cut.done.is_set()
+    assert cut.sprung.is_set()
     assert cut.t_ns > 0
     assert await count(witness, table) == 2
 
@@ -153,36 +168,68 @@ async def test_cut_after_commit_the_row_is_there_and_the_client_does_not_know(
 async def test_inside_a_transaction_the_cut_waits_for_its_commit(
     proxy: Proxy, near: Connection, witness: Connection, table: str
 ) -> None:
-    cut = proxy.cut_after_commit(f"INTO {table}")
+    cut = cutting(proxy, f"INTO {table}")
 
     async def insert() -> None:
         async with near.transaction():
             await near.execute(f"INSERT INTO {table} VALUES (1)")
             await near.execute(f"SELECT * FROM {table}")
-            assert not cut.done.is_set()
+            assert not cut.sprung.is_set()
 
     with pytest.raises(psycopg.OperationalError):
         await insert()
-    assert cut.done.is_set()
+    assert cut.sprung.is_set()
     assert await count(witness, table) == 1
 
 
 async def test_a_statement_that_failed_is_not_cut(
     proxy: Proxy, near: Connection, table: str
 ) -> None:
-    cut = proxy.cut_after_commit(f"INTO {table}")
+    cut = cutting(proxy, f"INTO {table}")
     with pytest.raises(psycopg.errors.InvalidTextRepresentation):
         await near.execute(f"INSERT INTO {table} VALUES ('not a number')")
-    assert not cut.done.is_set()
+    assert not cut.sprung.is_set()
     with pytest.raises(psycopg.OperationalError):
         await near.execute(f"INSERT INTO {table} VALUES (1)")
-    assert cut.done.is_set()
+    assert cut.sprung.is_set()
+
+
+async def test_a_trapped_statement_is_not_there_until_it_is_let_go(
+    proxy: Proxy, near: Connection, witness: Connection, table: str
+) -> None:
+    trap = proxy.trap(f"INTO {table}".encode(), "asked")
+    insert = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
+    await asyncio.wait_for(trap.sprung.wait(), 30)
+    assert await count(witness, table) == 0
+    trap.let_go()
+    await insert
+    assert await count(witness, table) == 1
+
+
+async def test_a_trapped_answer_says_that_the_row_is_there(
+    proxy: Proxy, near: Connection, witness: Connection, table: str
+) -> None:
+    trap = proxy.trap(f"INTO {table}".encode(), "answered")
+    insert = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
+    await asyncio.wait_for(trap.sprung.wait(), 30)
+    assert await count(witness, table) == 1
+    assert not insert.done()
+    trap.let_go()
+    await insert
+
+
+async def test_healing_lets_go_what_was_trapped(proxy: Proxy, near: Connection, table: str) -> None:
+    trap = proxy.trap(f"INTO {table}".encode(), "asked")
+    insert = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
+    await asyncio.wait_for(trap.sprung.wait(), 30)
+    proxy.heal()
+    await insert
 
 
 async def test_a_pipeline_is_followed_round_by_round(
     proxy: Proxy, near: Connection, witness: Connection, table: str
 ) -> None:
-    cut = proxy.cut_after_commit(f"INTO {table}")
+    cut = cutting(proxy, f"INTO {table}")
 
     async def insert() -> None:
         async with near.pipeline() as pipeline:
@@ -193,7 +240,7 @@ async def test_a_pipeline_is_followed_round_by_round(
 
     with pytest.raises(psycopg.OperationalError):
         await insert()
-    assert cut.done.is_set()
+    assert cut.sprung.is_set()
     assert await count(witness, table) == 1
 
 

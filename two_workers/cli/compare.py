@@ -6,32 +6,41 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.process import run_async
+from two_workers.cli.process import names, run_async
 
-
-@click.command()
-@click.option(
-    "--arm",
-    "arms",
-    multiple=True,
-    default=("hand_rolled", "temporal+tuned"),
-    show_default=True,
-    help="A configuration to measure. Repeat for several.",
-)
-@click.option("--seed", default=1, show_default=True, help="The same seed, the same experiment.")
-@click.option("--workers", default=3, show_default=True, help="Worker processes at a time.")
-@click.option("--investigations", default=12, show_default=True, help="Runs for each arm.")
-@click.option("--kills", default=8, show_default=True, help="SIGKILLs for each arm.")
-@click.option("--pauses", default=4, show_default=True, help="SIGSTOPs for each arm.")
-@click.option("--silences", default=2, show_default=True, help="Networks cut for each arm.")
-@click.option("--quick", is_flag=True, help="Two kills, a pause, a silence: does it work at all?")
-@click.option(
+_RESULTS = click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("results"),
     show_default=True,
     help="Where reports and raw samples go.",
 )
+_SEED = click.option(
+    "--seed", default=1, show_default=True, help="The same seed, the same experiment."
+)
+
+
+@click.command()
+@click.option(
+    "--arm",
+    "--arms",
+    "arms",
+    multiple=True,
+    callback=names,
+    default=("hand_rolled", "temporal+tuned"),
+    show_default=True,
+    help="Configurations to measure: repeat, or separate by commas.",
+)
+@_SEED
+@click.option("--workers", default=3, show_default=True, help="Worker processes at a time.")
+@click.option("--investigations", default=12, show_default=True, help="Runs for each arm.")
+@click.option("--kills", default=7, show_default=True, help="SIGKILLs for each arm.")
+@click.option("--pauses", default=3, show_default=True, help="SIGSTOPs for each arm.")
+@click.option("--silences", default=2, show_default=True, help="Networks silenced for each arm.")
+@click.option("--cuts", default=1, show_default=True, help="Cuts after a record, before its reply.")
+@click.option("--stalls", default=1, show_default=True, help="Event loops standing still.")
+@click.option("--quick", is_flag=True, help="Two kills, a pause, a silence: does it work at all?")
+@_RESULTS
 def compare(
     arms: tuple[str, ...],
     seed: int,
@@ -40,50 +49,98 @@ def compare(
     kills: int,
     pauses: int,
     silences: int,
+    cuts: int,
+    stalls: int,
     quick: bool,
     results: Path,
 ) -> int:
     """Kill, pause and cancel real workers on both engines; print what each answer cost.
 
-    Exit code 0 only if every verdict passes, 1 if one fails, 2 if one is unknown.
+    One of the kills also has its orphan cancelled. Exit code 0 only if every verdict passes, 1 if
+    one fails, 2 if one is unknown.
     """
     from comparison.main import compare as run_comparison
 
+    if quick:
+        kills, pauses, silences, cuts, stalls = (
+            min(kills, 2),
+            min(pauses, 1),
+            min(silences, 1),
+            0,
+            0,
+        )
+    cancelled = min(kills, 1)
     return run_async(
         run_comparison(
             arms=list(arms),
             seed=seed,
             workers=workers,
             investigations=investigations,
-            kills=kills,
-            pauses=pauses,
-            silences=silences,
-            quick=quick,
+            faults={
+                "kill": kills - cancelled,
+                "kill+cancel": cancelled,
+                "pause": pauses,
+                "silence": silences,
+                "cut": cuts,
+                "stall": stalls,
+            },
             results=results,
         )
     )
 
 
 @click.command("compare-full")
-@click.option("--arm", "arms", multiple=True, help="Only this arm. Repeat for several.")
-@click.option("--seed", default=1, show_default=True, help="The same seed, the same experiment.")
-@click.option("--blocks", default=6, show_default=True, help="60 faults of each kind in 6.")
 @click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Where reports and raw samples go.",
+    "--arm",
+    "--arms",
+    "arms",
+    multiple=True,
+    callback=names,
+    help="Only these arms: repeat, or separate by commas.",
 )
-def compare_full(arms: tuple[str, ...], seed: int, blocks: int, results: Path) -> int:
-    """Compare all arms with as many faults as a p95 needs. Takes hours.
+@click.option(
+    "--fault",
+    "--faults",
+    "faults",
+    multiple=True,
+    callback=names,
+    help="Only these faults: repeat, or separate by commas.",
+)
+@click.option(
+    "--samples",
+    default=60,
+    show_default=True,
+    help="Faults in each important cell of each arm; the others get a tenth.",
+)
+@click.option("--blocks", default=6, show_default=True, help="Campaigns for each arm.")
+@_SEED
+@_RESULTS
+def compare_full(
+    arms: tuple[str, ...],
+    faults: tuple[str, ...],
+    samples: int,
+    blocks: int,
+    seed: int,
+    results: Path,
+) -> int:
+    """Compare all arms under every fault at every crash point. Takes hours; says how many.
 
     Interrupted, it goes on where it was when called again with the same seed and results.
     """
     from comparison.arms import ARMS
+    from comparison.kinds import KINDS
     from comparison.main import compare_full as run_all
 
-    return run_async(run_all(arms=list(arms or ARMS), seed=seed, blocks=blocks, results=results))
+    return run_async(
+        run_all(
+            arms=list(arms or ARMS),
+            faults=list(faults or KINDS),
+            samples=samples,
+            blocks=blocks,
+            seed=seed,
+            results=results,
+        )
+    )
 
 
 @click.command()

@@ -8,19 +8,28 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.process import run_async
+from two_workers.cli.process import names, run_async
 
 
 @click.command()
 @click.option(
     "--arm",
+    "--arms",
     "arms",
     multiple=True,
+    callback=names,
     default=("hand_rolled", "temporal+tuned"),
     show_default=True,
-    help="A configuration to break. Repeat for several.",
+    help="Configurations to break: repeat, or separate by commas.",
 )
-@click.option("--fault", "faults", multiple=True, help="Only this fault. Repeat for several.")
+@click.option(
+    "--fault",
+    "--faults",
+    "faults",
+    multiple=True,
+    callback=names,
+    help="Only these faults: repeat, or separate by commas.",
+)
 @click.option("--overload", is_flag=True, help="Twice the capacity arrives, instead of a fault.")
 @click.option(
     "--results",
@@ -36,10 +45,10 @@ def faults(arms: tuple[str, ...], faults: tuple[str, ...], overload: bool, resul
     Exit code 0 if every run ended as it should, 1 if not, 2 if a fault did not land.
     """
     from comparison.arms import find_arm
-    from comparison.breakers.catalogue import FAULTS, find_fault
-    from comparison.breakers.main import bring_all, load_all
+    from comparison.breakers.catalogue import find_kind
+    from comparison.breakers.main import RARE, bring_all, load_all
 
-    chosen = [find_fault(name) for name in faults] or list(FAULTS.values())
+    chosen = [find_kind(name) for name in faults] or RARE
     directory = results / "faults" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     # The harness's own client loses its connections too when the server crashes: that is the fault.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)

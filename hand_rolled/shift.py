@@ -10,9 +10,8 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import psycopg
 
@@ -20,36 +19,19 @@ from hand_rolled.claim import Claimed, Claims
 from hand_rolled.crash import CrashWatch
 from hand_rolled.database import TRANSIENT, Database
 from hand_rolled.effects import Effects, describe
-from hand_rolled.handler import Finished, HandedOver, Handler, Parked
+from hand_rolled.handler import Handler
 from hand_rolled.journal import Journal
 from hand_rolled.lease import Keeper, Lease, LeaseLost, Standing, clock
-from hand_rolled.lifecycle import Ending
 from hand_rolled.limits import Slots, sweep
 from hand_rolled.notify import listen
 from hand_rolled.progress import Progress
 from hand_rolled.reclaim import Reclaims
+from hand_rolled.running import Running
 from two_workers.apps import App
-from two_workers.errors import BudgetExceeded, ReplayMismatch, StepFailed
 
 log = logging.getLogger("hand_rolled.worker")
 
 TICK = 0.1
-
-Driving = Coroutine[Any, Any, Finished | Parked | HandedOver]
-
-
-@dataclass
-class Running:
-    """A run that this shift owns. Cancelling `drive` interrupts its steps, not its ending."""
-
-    lease: Lease
-    effects: Effects
-    drive: asyncio.Task[Finished | Parked | HandedOver] | None = None
-
-    def interrupt(self) -> None:
-        """Raise CancelledError in the steps under way; uninterruptible ones end first."""
-        if self.drive is not None:
-            self.drive.cancel()
 
 
 class Shift:
@@ -98,8 +80,7 @@ class Shift:
         self.events["lease lost"] += 1
         running = self._running.get(lease.run_id)
         if running is not None and running.lease is lease:
-            running.interrupt()
-            running.effects.abort()
+            running.abort()
 
     def requested(self, lease: Lease) -> None:
         """A cancellation interrupts the steps under way; a suspension waits for their end."""
@@ -162,7 +143,7 @@ class Shift:
         progress = Progress(self._database, self._owner)
         while True:
             await asyncio.sleep(self._settings.heartbeat_interval)
-            await progress.stamp([(it.lease, it.effects) for it in self._running.values()])
+            await progress.stamp([(it.lease, it.handler.effects) for it in self._running.values()])
 
     async def _look_for_work(self) -> None:
         self.wake.clear()
@@ -237,15 +218,13 @@ class Shift:
             standing=self._standing,
             alone=claimed.alone,
         )
-        handler = self._handler(lease, claimed)
-        running = Running(lease, handler.effects)
-        self._running[claimed.run_id] = running
+        running = self._running[claimed.run_id] = self._prepared(lease, claimed)
         self.keeper.hold(lease)
-        task = asyncio.create_task(self._own(running, handler, claimed))
+        task = asyncio.create_task(self._own(running))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _handler(self, lease: Lease, claimed: Claimed) -> Handler:
+    def _prepared(self, lease: Lease, claimed: Claimed) -> Running:
         app = self._apps[claimed.kind]
         journal = Journal(self._database, lease, self._process)
         effects = Effects(
@@ -256,64 +235,21 @@ class Shift:
             process=self._process,
             jitter=self._settings.retry_jitter,
         )
-        return Handler(app, journal, effects)
+        return Running(lease, Handler(app, journal, effects), claimed.payload)
 
-    async def _own(self, running: Running, handler: Handler, claimed: Claimed) -> None:
+    async def _own(self, running: Running) -> None:
+        lease = running.lease
         try:
-            while not await self._drive(running, handler, claimed):
-                continue
+            await running.carry_out()
         except LeaseLost as lost:
             log.warning("%s", lost)
         except Exception:
             # Not ours to blame on the run: its lease ends, and somebody takes it over.
-            log.exception("%s: giving up %s", self._owner, claimed.run_id)
+            log.exception("%s: giving up %s", self._owner, lease.run_id)
         finally:
-            self.keeper.drop(running.lease)
-            del self._running[claimed.run_id]
+            self.keeper.drop(lease)
+            del self._running[lease.run_id]
             self.wake.set()
-
-    async def _drive(self, running: Running, handler: Handler, claimed: Claimed) -> bool:
-        """Drive a run once, and end our ownership accordingly. False: drive it again."""
-        ending = Ending(handler.journal)
-        try:
-            outcome = await self._driven(running, handler.drive(claimed.payload))
-        except LeaseLost:
-            raise
-        except asyncio.CancelledError:
-            handler.journal.lease.check()
-            outcome = HandedOver()
-        except ReplayMismatch as mismatch:
-            log.warning("%s: %s", self._owner, mismatch)
-            return await ending.leave("pending", mismatch=str(mismatch)) is not None
-        except Exception as error:
-            if not isinstance(error, StepFailed | BudgetExceeded):
-                log.info("%s failed", claimed.run_id, exc_info=error)
-            await ending.finish(failure=describe(error))
-            return True
-        finally:
-            running.drive = None
-        return await self._end(ending, outcome)
-
-    async def _driven(self, running: Running, work: Driving) -> Finished | Parked | HandedOver:
-        """In a task of its own: to cancel that one interrupts the steps, not what comes after."""
-        running.drive = asyncio.create_task(work)
-        return await running.drive
-
-    async def _end(self, ending: Ending, outcome: Finished | Parked | HandedOver) -> bool:
-        match outcome:
-            case Finished(result=result):
-                try:
-                    await ending.finish(result=result)
-                except ValueError as error:  # NaN, say
-                    await ending.finish(failure=f"its result is not JSON: {error}")
-                return True
-            case Parked(wait=wait, signals_seen=seen):
-                target = "scheduled" if seen is None else "waiting"
-                return await ending.leave(target, wait=wait, signals_seen=seen) is not None
-            case HandedOver():
-                return await ending.leave("pending") is not None
-            case _:
-                assert_never(outcome)
 
     async def _drain(self) -> None:
         """Hand over at the next boundary; interrupt what takes longer than `drain_timeout`."""
@@ -322,7 +258,6 @@ class Shift:
         if self._tasks and not self.dead.is_set():
             await asyncio.wait(self._tasks, timeout=self._settings.drain_timeout)
         for running in self._running.values():
-            running.interrupt()
-            running.effects.abort()
+            running.abort()
         if self._tasks:
             await asyncio.wait(self._tasks)

@@ -14,10 +14,11 @@ from typing import Any
 from hand_rolled.claim import Claimed
 from hand_rolled.fast.commit import GroupCommit
 from hand_rolled.fast.journal import FastEffects, FastHandler, FastJournal
-from hand_rolled.handler import Finished, HandedOver, Handler, Parked
+from hand_rolled.handler import Finished, HandedOver, Parked
 from hand_rolled.lease import Lease, clock
 from hand_rolled.limits import Slots
-from hand_rolled.shift import Driving, Running, Shift
+from hand_rolled.running import Driving, Running
+from hand_rolled.shift import Shift
 
 SELDOM = 20_000, 20, 20
 """When Python looks for garbage in cycles: a run leaves none, and at 700 objects, the default, the
@@ -58,7 +59,7 @@ class FastShift(Shift):
             flushing.cancel()
             await asyncio.gather(flushing, return_exceptions=True)
 
-    def _handler(self, lease: Lease, claimed: Claimed) -> Handler:
+    def _prepared(self, lease: Lease, claimed: Claimed) -> Running:
         app = self._apps[claimed.kind]
         journal = FastJournal(self._database, lease, self._process, group=self._group)
         effects = FastEffects(
@@ -69,16 +70,20 @@ class FastShift(Shift):
             process=self._process,
             jitter=self._settings.retry_jitter,
         )
-        return FastHandler(app, journal, effects)
+        return FastRunning(lease, FastHandler(app, journal, effects), claimed.payload)
 
-    async def _driven(self, running: Running, work: Driving) -> Finished | Parked | HandedOver:
+
+class FastRunning(Running):
+    """A run that is driven in the task that owns it."""
+
+    async def _driven(self, work: Driving) -> Finished | Parked | HandedOver:
         """Without a task of its own: ours can be cancelled only until the work is done."""
         task = asyncio.current_task()
         assert task is not None
-        running.drive = task
+        self.drive = task
         try:
             return await work
         finally:
-            running.drive = None
+            self.drive = None
             while task.cancelling():  # the interruption ends here; what comes after goes on
                 task.uncancel()

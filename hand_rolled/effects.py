@@ -26,10 +26,9 @@ from two_workers.steps import (
     Failed,
     Step,
     Succeeded,
+    as_recorded,
     dump_outcome,
     fingerprint,
-    load_outcome,
-    result_adapter,
 )
 
 SLOT_POLL = 0.1
@@ -178,11 +177,8 @@ class Effects:
         value = result.value if isinstance(result, WithSQL) else result
         cost = effect.cost(value) if effect.cost is not None else 0
         try:
-            typed = result_adapter(type(step)).validate_python(value)
-            recorded = dump_outcome(step, Succeeded(value=typed))
+            outcome, recorded = as_recorded(step, value)
             text = as_json(recorded)
-            # Through its JSON and back: the agent sees now what it would see after a takeover.
-            outcome = load_outcome(step, recorded)
         except ValueError as error:  # not the declared type, or not JSON: once more cannot help
             return await self._give_up(place, step, attempt, error, cost)
         entry = _entry(step, outcome, text, attempt, cost, statements)

@@ -153,6 +153,18 @@ def load_outcome(step: Step[Any], recorded: JsonValue) -> Succeeded | Failed:
     return Succeeded(value=result_adapter(type(step)).validate_python(outcome.value))
 
 
+def as_recorded(step: Step[Any], value: Any) -> tuple[Succeeded, JsonValue]:
+    """What an effect returned, through its JSON and back, and that JSON as `dump_outcome` has it.
+
+    The agent sees the former: now what it would see after a takeover. Raises
+    `pydantic.ValidationError` if the value is not of the declared type.
+    """
+    adapter = result_adapter(type(step))
+    recorded = adapter.dump_python(adapter.validate_python(value), mode="json")
+    seen = Succeeded(value=adapter.validate_python(recorded))
+    return seen, {"outcome": "succeeded", "value": recorded}
+
+
 # What an agent writes.
 
 

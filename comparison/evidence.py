@@ -155,9 +155,10 @@ class RefusedWrite(_Frozen):
 
 
 class Load(_Frozen):
-    """What the server counted of its own work, in the fault-free twin or in the whole campaign."""
+    """What the server counted of its own work: in the fault-free twin, in the whole campaign, or
+    while nothing but heartbeats went on (`quiet`)."""
 
-    window: Literal["twin", "whole"]
+    window: Literal["twin", "whole", "quiet"]
     seconds: float
     counts: dict[str, float]
 

@@ -1,7 +1,7 @@
 """What a server counts of its own work, read before and after: the difference is what a load costs.
 
-PostgreSQL says how many transactions it gave a number (those that wrote, heartbeats and lock-taking
-claims among them), how much write-ahead log they made, and which tables' rows they changed. The
+PostgreSQL says how many transactions it gave a number (those that wrote, heartbeats and polls that
+lock a row among them), how much write-ahead log they made, and which tables' rows they changed. The
 first two are exact at once. Rows come from the statistics views, which a busy session updates once
 a second and an idle one after ten: over a short window, they are too few.
 
@@ -68,26 +68,52 @@ SET_UP = frozenset({"CreateTaskQueue"})
 class Meter:
     """Reads the counters of one server around what is to be measured."""
 
-    def __init__(self, read: Callable[[], Awaitable[Counts]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[Counts]], *, published: bool) -> None:
+        """`published`: what `read` gives is as old as the server's last publication."""
         self._read = read
+        self._published = published
         self.loads: list[Load] = []
 
     @asynccontextmanager
     async def during(self, window: Literal["twin", "whole"]) -> AsyncIterator[None]:
         """Count what the server does while the body runs."""
-        before, began = await self._read(), time.monotonic()
+        before, began = await self._at_rest(), time.monotonic()
         yield
-        seconds, after = time.monotonic() - began, await self._read()
-        grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
-        counts = {name: value for name, value in sorted(grown.items()) if value}
-        self.loads.append(Load(window=window, seconds=seconds, counts=counts))
+        seconds, after = time.monotonic() - began, await self._at_rest()
+        self.loads.append(Load(window=window, seconds=seconds, counts=_grown(before, after)))
+
+    async def over(self, seconds: float) -> Load:
+        """Count for so many seconds what a server does that never rests.
+
+        What was published late before is so after, too; so let it be many publications long.
+        """
+        before, began = await self._read(), time.monotonic()
+        await asyncio.sleep(seconds)
+        after, took = await self._read(), time.monotonic() - began
+        return Load(window="quiet", seconds=took, counts=_grown(before, after))
+
+    async def _at_rest(self) -> Counts:
+        """The counters once two publications agree; of a server that never rests, the third."""
+        found = await self._read()
+        for _ in range(3 if self._published else 0):
+            await asyncio.sleep(PUBLISHED)  # there is no event for a publication
+            before, found = found, await self._read()
+            if found == before:
+                break
+        return found
+
+
+def _grown(before: Counts, after: Counts) -> Counts:
+    grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    return {name: value for name, value in sorted(grown.items()) if value}
 
 
 def meter_of(engine: str, env: Mapping[str, str]) -> Meter:
     """The meter of the server that `env` names; it counts nothing where nothing is published."""
     if engine != "temporal":
-        return Meter(partial(_postgres, env["DATABASE_URL"]))
-    return Meter(partial(_temporal, env.get("TEMPORAL_DEV_SERVER_METRICS")))
+        return Meter(partial(_postgres, env["DATABASE_URL"]), published=False)
+    url = env.get("TEMPORAL_DEV_SERVER_METRICS")
+    return Meter(partial(_temporal, url), published=url is not None)
 
 
 async def _postgres(url: str) -> Counts:
@@ -106,17 +132,10 @@ async def _postgres(url: str) -> Counts:
 
 
 async def _temporal(url: str | None) -> Counts:
-    """The counters, once two publications agree; of a server that never rests, the third."""
     if url is None:
         return {}
     async with httpx.AsyncClient() as client:
-        found = samples((await client.get(url)).text)
-        for _ in range(3):
-            await asyncio.sleep(PUBLISHED)  # there is no event for a publication
-            before, found = found, samples((await client.get(url)).text)
-            if found == before:
-                break
-    return found
+        return samples((await client.get(url)).text)
 
 
 def samples(exposition: str) -> Counts:

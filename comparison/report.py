@@ -192,7 +192,7 @@ def _runs(results: Sequence[ArmResult]) -> list[Row]:
 
 
 def _overhead() -> Iterator[Line]:
-    section = "What the engine adds, fault-free (heartbeats, claims, records, starts, ends)"
+    section = "What the engine adds, fault-free (claims, polls, heartbeats, records, ends)"
     yield (
         section,
         "time beside the calls, a step: median, range",

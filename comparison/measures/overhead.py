@@ -2,8 +2,9 @@
 
 The fault-free twin is the clean window: the same questions under the same load, before any fault.
 The whole campaign adds what faults and cancellations cost. Everything that goes on at the server
-is in it: starts, claims, heartbeats, polls that find work, records, ends, and the harness's own
-looks at the runs (which write nothing).
+is in it: starts, claims, heartbeats, polls, records, ends, and the harness's own looks at the runs
+(which write nothing). A poll of hand_rolled that finds nothing has locked a row all the same, and
+counts as a transaction that wrote.
 """
 
 from __future__ import annotations

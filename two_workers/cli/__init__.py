@@ -28,6 +28,7 @@ from two_workers.cli import (
     serve,
     servers,
     study,
+    sweep,
     worker,
 )
 from two_workers.cli.process import fail
@@ -64,7 +65,7 @@ def cli(context: click.Context) -> None:
 
 
 for module in (
-    compare, study, ladder, faults, investigate, new, operate, runs, serve, servers, worker,
+    compare, sweep, study, ladder, faults, investigate, new, operate, runs, serve, servers, worker,
 ):  # fmt: skip
     for command in module.COMMANDS:
         cli.add_command(command)

@@ -1,0 +1,58 @@
+"""`two-workers sweep`: the same engines under several leases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from two_workers.cli.process import run_async
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: expected seconds, as in 1,2,5") from None
+
+
+@click.command()
+@click.option(
+    "--lease",
+    "leases",
+    default="1,2,5,10,30",
+    show_default=True,
+    callback=_seconds,
+    help="Seconds, separated by commas. Heartbeats come four times as often.",
+)
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    default=("hand_rolled", "temporal+tuned"),
+    show_default=True,
+    help="A configuration to measure. Repeat for several.",
+)
+@click.option("--rounds", default=2, show_default=True, help="2 kills, stops and stalls in each.")
+@click.option("--seed", default=1, show_default=True, help="The same seed, the same faults.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Where the table, the plot and the raw samples go.",
+)
+def sweep(
+    leases: list[float], arms: tuple[str, ...], rounds: int, seed: int, results: Path
+) -> None:
+    """What does a longer lease buy, and what does it cost? On both engines, over one axis.
+
+    For each lease: how long a dead worker goes unnoticed, how often a slow one loses its work,
+    and what heartbeats write. --lease 1,2 takes about three minutes, the default a quarter hour.
+    """
+    from comparison.sweep.main import sweep as run_sweep
+
+    run_async(run_sweep(arms=list(arms), leases=leases, rounds=rounds, seed=seed, results=results))
+
+
+COMMANDS = [sweep]

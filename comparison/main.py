@@ -16,6 +16,7 @@ several blocks, keeps what is done, and goes on where it was interrupted.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import time
@@ -169,6 +170,8 @@ def check(directory: Path) -> int:
 async def _carry_out(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -> None:
     """The scene and every arm of every block that are not under `directory` yet."""
     progress, began = Progress(Console()), time.monotonic()
+    # The harness's own client loses its connections too when the server crashes: that is the fault.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     with progress.live():
         scene = directory / "scene"
         if not (scene / "played").exists():

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,8 +18,6 @@ from comparison.scene import play
 from comparison.stage import run_arm
 from comparison.verdicts import Outcome
 from two_workers import BadInput
-
-from .test_cluster import gone
 
 
 async def test_the_first_scene_is_really_paid_twice(tmp_path: Path) -> None:
@@ -58,39 +52,6 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
     assert found.zombies.late_arrivals == 1, "the silenced worker's record arrived after a takeover"
     again = Case.read(tmp_path)
     assert measure(again) == found, "the evidence alone gives the same figures"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes by /proc")
-@pytest.mark.timeout(240)
-async def test_an_interrupted_comparison_leaves_no_process_behind(tmp_path: Path) -> None:
-    harness = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "two_workers.cli", "compare", "--results", str(tmp_path)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={**os.environ, "COMPARISON_MARK": str(tmp_path)},
-    )
-    assert harness.stdout is not None
-    async for line in harness.stdout:
-        if b"fault 1/" in line:
-            break
-    pids = marked(str(tmp_path))
-    assert len(pids) > 4, "the harness, the world, three workers"
-    harness.send_signal(signal.SIGINT)
-    assert await harness.wait() == 130
-    assert await gone(*pids)
-
-
-def marked(mark: str) -> list[int]:
-    """The processes that inherited the mark: all that the comparison started, servers included."""
-    wanted = f"COMPARISON_MARK={mark}".encode()
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-        except OSError:
-            continue  # it has just ended, or is not ours to read
-    return found
 
 
 async def test_results_that_are_not_whole_are_one_clear_error(tmp_path: Path) -> None:

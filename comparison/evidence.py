@@ -3,6 +3,7 @@
     evidence.json     settings, starts, ends, faults, cancellations, ownerships, accepted writes
     ledger.jsonl      the world's own record
     logs/             what each process said, on the same clock
+    crowd/            the same three of the crowd beside it
 
 Times are nanoseconds of CLOCK_MONOTONIC, the ledger's clock. Times that an engine recorded by the
 wall clock are moved onto it with the offset measured during the campaign (`Clock`).
@@ -11,12 +12,15 @@ wall clock are moved onto it with the offset measured during the campaign (`Cloc
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from comparison.crowd.notes import Notes
 from comparison.kinds import SPARING, FaultKind, Point
 from comparison.ledger import Index, Ledger
 from two_workers import Fence, RunState, StepRecord
@@ -167,6 +171,7 @@ class Evidence(_Frozen):
     """Everything that the checks and the measures may look at.
 
     `actions` are those that Temporal Cloud would bill, by run and kind, from the histories.
+    `crowd` is what only the crowd beside a campaign has.
     `cpu_pressure` is the share of the campaign's time in which some process waited for a CPU.
     """
 
@@ -188,21 +193,36 @@ class Evidence(_Frozen):
     cpu_pressure: float | None = None
     loads: tuple[Load, ...] = ()
     actions: dict[str, dict[str, int]] = {}
+    crowd: Notes | None = None
 
 
 class Case(BaseModel):
-    """Evidence with its ledger: what a check is given."""
+    """Evidence with its ledger: what a check is given. `crowd` is what went on beside it."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     evidence: Evidence
     calls: Index
+    crowd: Case | None = None
+
+    @cached_property
+    def claims(self) -> dict[str, list[Ownership]]:
+        """What is on record of owners, by run or by step, in the order of time."""
+        claims: dict[str, list[Ownership]] = defaultdict(list)
+        for ownership in sorted(self.evidence.ownerships, key=lambda owned: owned.since_ns):
+            claims[ownership.what].append(ownership)
+        return dict(claims)
 
     @classmethod
     def read(cls, directory: Path) -> Case:
         """What an earlier campaign left under `directory`."""
         text = (directory / "evidence.json").read_text()
         ledger = Ledger.read(directory / "ledger.jsonl")
-        return cls(evidence=Evidence.model_validate_json(text), calls=Index(ledger))
+        beside = directory / "crowd"
+        return cls(
+            evidence=Evidence.model_validate_json(text),
+            calls=Index(ledger),
+            crowd=cls.read(beside) if beside.exists() else None,
+        )
 
     def write(self, directory: Path) -> None:
         """Keep the evidence; the ledger is already there, written by the world."""

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 from comparison.report import ArmResult, rows
 from comparison.verdicts import Outcome
 
+_TAGS = {Outcome.FAIL: "failure", Outcome.UNKNOWN: "error", Outcome.NOT_PROMISED: "skipped"}
+
 
 def to_csv(results: Sequence[ArmResult]) -> str:
     """The side-by-side table."""
@@ -21,7 +23,10 @@ def to_csv(results: Sequence[ArmResult]) -> str:
 
 
 def to_junit(results: Sequence[ArmResult]) -> str:
-    """A suite for each arm, a case for each verdict. Unknown is an error: it is no success."""
+    """A suite for each arm, a case for each verdict. Unknown is an error: it is no success.
+
+    What an arm never promised is a test that was skipped.
+    """
     suites = ElementTree.Element("testsuites")
     for result in results:
         suite = ElementTree.SubElement(
@@ -32,8 +37,7 @@ def to_junit(results: Sequence[ArmResult]) -> str:
                 suite, "testcase", classname=result.arm, name=verdict.invariant
             )
             if verdict.outcome is not Outcome.PASS:
-                tag = "failure" if verdict.outcome is Outcome.FAIL else "error"
-                found = ElementTree.SubElement(case, tag, message=verdict.detail)
+                found = ElementTree.SubElement(case, _TAGS[verdict.outcome], message=verdict.detail)
                 found.text = "\n".join(verdict.violations)
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"

@@ -16,8 +16,13 @@ from comparison.scene import Paid
 from comparison.sentences import NOT_SHOWN, differences, opening
 from comparison.verdicts import Outcome
 
-MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}
-STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "yellow"}
+MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?", Outcome.NOT_PROMISED: "–"}
+STYLES = {
+    Outcome.PASS: "green",
+    Outcome.FAIL: "bold red",
+    Outcome.UNKNOWN: "yellow",
+    Outcome.NOT_PROMISED: "dim",
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def to_terminal(report: Report, console: Console) -> None:
         for verdict in result.verdicts:
             console.print(
                 Text(f"  {MARKS[verdict.outcome]} ", style=STYLES[verdict.outcome])
-                + Text(f"{verdict.invariant:<11} {verdict.rule}: {verdict.detail}")
+                + Text(f"{verdict.invariant:<11} {verdict.rule}: {verdict.summary}")
             )
     console.print()
     console.print(_table(report.results))

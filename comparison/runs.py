@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from comparison.evidence import CancelCase, Cancellation, End, Start
 from comparison.patience import patiently
-from two_workers import Engine, Run, RunCancelled, RunFailed, RunNotFound, RunView
+from two_workers import Engine, MicroUSD, Run, RunCancelled, RunFailed, RunNotFound, RunView
 
 _LONG = 600.0  # seconds; the campaign's own bounds are shorter
 _QUESTIONS = 8  # at a time, to a server that has done its work
@@ -46,11 +46,19 @@ class Runs:
         self._cancelled: set[str] = set()
         self.starts: list[Start] = []
 
-    async def start(self, name: str, question: int, *, twin: bool) -> str:
+    async def start(
+        self,
+        name: str,
+        question: int,
+        *,
+        twin: bool,
+        tenant: str = "default",
+        budget: MicroUSD | None = None,
+    ) -> str:
         """Start a run and note the acknowledgement. Returns its id."""
         run_id = f"{self._tag}.{name}"
         payload = self._payloads[question % len(self._payloads)]
-        run = Run(run_id=run_id, kind=self._kind, payload=payload)
+        run = Run(run_id=run_id, kind=self._kind, payload=payload, tenant=tenant, budget=budget)
         await patiently(lambda: self._engine.start(run))  # it starts once, however often asked
         self.starts.append(
             Start(run=run_id, question=question, t_ns=time.monotonic_ns(), twin=twin)

@@ -15,6 +15,7 @@ from comparison.breakers.catalogue import possible, worker_app
 from comparison.breakers.servers import arm_server
 from comparison.campaign import CONVERGENCE, Campaign, Say
 from comparison.cluster import Cluster
+from comparison.crowd.stage import beside
 from comparison.dumps import Records, collect
 from comparison.engines import plugin_of
 from comparison.evidence import Case, Clock, End, Evidence
@@ -42,6 +43,7 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
     clock, pressure = Clock.now(), Pressure.now()
     say(f"starting the server of {arm.engine}")
     async with (
+        beside(arm, plan.seed, directory / "crowd", clock) as crowd_ended,
         arm_server(arm) as (env, server),
         Cluster.open(directory / "logs") as cluster,
         open_world(
@@ -76,9 +78,12 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
         await world.catch_up()
         ledger = world.ledger
         records = await collect(engine, env, ends, ledger, clock, directory / "logs")
-        case = _case(campaign, records, tuple(ends), ledger, clock.checked(), pressure.since())
+        busy = pressure.since()
+        say("waiting for the crowd's last runs")
+        crowd = await crowd_ended()
+        case = _case(campaign, records, tuple(ends), ledger, clock.checked(), busy)
         case.write(directory)
-    return case
+    return case.model_copy(update={"crowd": crowd})
 
 
 def _case(

@@ -56,7 +56,7 @@ def _verdicts(results: Sequence[ArmResult]) -> str:
     for result in results:
         items = "".join(
             f'<li><span class="{v.outcome}">{MARKS[v.outcome]} {v.invariant}</span> '
-            f"{escape(v.rule)}: {escape(v.detail)}</li>"
+            f"{escape(v.rule)}: {escape(v.summary)}</li>"
             for v in result.verdicts
         )
         what = escape(find_arm(result.arm).what)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from comparison.crowd.notes import Notes
 from comparison.evidence import (
     Cancellation,
     Case,
@@ -29,57 +30,19 @@ S = 1_000_000_000
 REPORT = {"answer": "the pool ran dry"}
 
 
-class Planted:
-    """The campaign as lists that a test may change; `case()` makes it evidence."""
+class Recorder:
+    """What went on, as lists that a test may change; `case()` makes it evidence."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
-        self.starts = [Start(run="twin-0", question=0, t_ns=0, twin=True)]
-        self.starts += [
-            Start(run=f"run-{n}", question=0, t_ns=n * 10 * S, twin=False) for n in range(3)
-        ]
+        self.starts: list[Start] = []
+        self.ends: dict[str, End] = {}
         self.writes: list[Write] = []
         self.ownerships: list[Ownership] = []
-        self.faults = [
-            fault(1, "kill", "A", "run-0/1.0", at=2.0),
-            fault(2, "pause", "C", "run-1/1.0", at=10.0, resumed=13.0),
-        ]
-        self.cancellations = [
-            Cancellation(
-                run="run-2",
-                case="running",
-                state_before=RunState.RUNNING,
-                requested_ns=22 * S,
-                acknowledged_ns=int(22.01 * S),
-                ended_ns=int(22.1 * S),
-                state_after=RunState.CANCELLED,
-            )
-        ]
-        self.ends = {
-            "twin-0": end("twin-0", workers="AA"),
-            "run-0": end("run-0", workers="AB"),
-            "run-1": end("run-1", workers="CB"),
-            "run-2": end("run-2", state=RunState.CANCELLED, workers="B"),
-        }
-        self.healed_ns, self.converged_ns = 23 * S, 24 * S
-        self._play()
-
-    def _play(self) -> None:
-        for step in ("0.0", "1.0"):
-            self.step("twin-0", step, 1, "A", at=0.1 if step == "0.0" else 0.3)
-        self.claim("run-0", 1, "A", at=0.9)
-        self.step("run-0", "0.0", 1, "A", at=1.0)
-        self.call("run-0", "1.0", 1, "A", at=1.9, ends=2.1, delivered=False)
-        self.claim("run-0", 2, "B", at=3.9)
-        self.step("run-0", "1.0", 2, "B", at=4.0)
-        self.claim("run-1", 1, "C", at=8.9)
-        self.step("run-1", "0.0", 1, "C", at=9.0)
-        self.call("run-1", "1.0", 1, "C", at=9.9, ends=10.1)
-        self.claim("run-1", 2, "B", at=11.9)
-        self.step("run-1", "1.0", 2, "B", at=12.0)
-        self.claim("run-2", 1, "B", at=20.9)
-        self.step("run-2", "0.0", 1, "B", at=21.0)
-        self.call("run-2", "1.0", 1, "B", at=21.9, ends=22.05, delivered=False)
+        self.faults: list[FaultRecord] = []
+        self.cancellations: list[Cancellation] = []
+        self.healed_ns = 0
+        self.converged_ns: int | None = 24 * S
 
     def step(self, run: str, place: str, fence: int, worker: str, *, at: float) -> None:
         """A call that is answered after 0.1 s and recorded after 0.15 s."""
@@ -138,7 +101,7 @@ class Planted:
             )
         )
 
-    def case(self, arm: str = "hand_rolled") -> Case:
+    def case(self, arm: str = "hand_rolled", *, crowd: Notes | None = None) -> Case:
         """What the checks are given."""
         evidence = Evidence(
             arm=arm,
@@ -155,10 +118,62 @@ class Planted:
             healed_ns=self.healed_ns,
             converged_ns=self.converged_ns,
             convergence_bound=40.0,
+            crowd=crowd,
         )
         ordered = sorted(self.records, key=lambda record: record.t_ns)
         numbered = [_with_seq(record, seq) for seq, record in enumerate(ordered, 1)]
         return Case(evidence=evidence, calls=Index(Ledger.of(numbered)))
+
+
+class Planted(Recorder):
+    """The campaign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts = [Start(run="twin-0", question=0, t_ns=0, twin=True)]
+        self.starts += [
+            Start(run=f"run-{n}", question=0, t_ns=n * 10 * S, twin=False) for n in range(3)
+        ]
+        self.faults = [
+            fault(1, "kill", "A", "run-0/1.0", at=2.0),
+            fault(2, "pause", "C", "run-1/1.0", at=10.0, resumed=13.0),
+        ]
+        self.cancellations = [
+            Cancellation(
+                run="run-2",
+                case="running",
+                state_before=RunState.RUNNING,
+                requested_ns=22 * S,
+                acknowledged_ns=int(22.01 * S),
+                ended_ns=int(22.1 * S),
+                state_after=RunState.CANCELLED,
+            )
+        ]
+        self.ends = {
+            "twin-0": end("twin-0", workers="AA"),
+            "run-0": end("run-0", workers="AB"),
+            "run-1": end("run-1", workers="CB"),
+            "run-2": end("run-2", state=RunState.CANCELLED, workers="B"),
+        }
+        self.healed_ns, self.converged_ns = 23 * S, 24 * S
+        self._play()
+
+    def _play(self) -> None:
+        for step in ("0.0", "1.0"):
+            self.step("twin-0", step, 1, "A", at=0.1 if step == "0.0" else 0.3)
+        self.claim("run-0", 1, "A", at=0.9)
+        self.step("run-0", "0.0", 1, "A", at=1.0)
+        self.call("run-0", "1.0", 1, "A", at=1.9, ends=2.1, delivered=False)
+        self.claim("run-0", 2, "B", at=3.9)
+        self.step("run-0", "1.0", 2, "B", at=4.0)
+        self.claim("run-1", 1, "C", at=8.9)
+        self.step("run-1", "0.0", 1, "C", at=9.0)
+        self.call("run-1", "1.0", 1, "C", at=9.9, ends=10.1)
+        self.claim("run-1", 2, "B", at=11.9)
+        self.step("run-1", "1.0", 2, "B", at=12.0)
+        self.claim("run-2", 1, "B", at=20.9)
+        self.step("run-2", "0.0", 1, "B", at=21.0)
+        self.call("run-2", "1.0", 1, "B", at=21.9, ends=22.05, delivered=False)
 
 
 def fault(

@@ -13,6 +13,8 @@ from comparison.verdicts import Outcome, Verdict, pool, worst
 from two_workers import RunState
 
 from .planted import Planted, S, end, fault
+from .planted_crowd import PlantedCrowd
+from .test_crowd_checks import PLANTED_IN_THE_CROWD
 
 
 def verdicts(case: Case) -> dict[str, Verdict]:
@@ -20,7 +22,7 @@ def verdicts(case: Case) -> dict[str, Verdict]:
 
 
 def test_an_honest_campaign_passes_every_check_with_evidence() -> None:
-    for verdict in judge(Planted().case()):
+    for verdict in judge(PlantedCrowd().beside(Planted())):
         assert verdict.outcome is Outcome.PASS, f"{verdict.invariant}: {verdict.detail}"
         assert verdict.tested > 0
 
@@ -135,6 +137,15 @@ def a_step_is_recorded_that_nobody_called(planted: Planted) -> None:
     planted.records = [r for r in planted.records if r.t_ns < 21.5 * S]
 
 
+def a_paused_worker_goes_on_with_what_another_has(planted: Planted) -> None:
+    planted.call("run-1", "2.0", 1, "C", at=13.6, ends=13.7)
+
+
+def a_worker_that_is_cut_off_goes_on_past_its_timeout(planted: Planted) -> None:
+    planted.faults[1] = planted.faults[1].model_copy(update={"kind": "silence"})
+    planted.call("run-9", "0.0", 1, "C", at=12.5, ends=12.6)
+
+
 def a_call_is_missing_from_a_finished_record(planted: Planted) -> None:
     planted.call("run-0", "2.0", 2, "B", at=4.5, ends=4.6)
 
@@ -145,6 +156,8 @@ PLANTED = [
     ("INV-FENCE", a_stale_write_is_accepted),
     ("INV-RESUME", a_recorded_step_is_called_again),
     ("INV-ORPHAN", an_orphan_is_stranded),
+    ("INV-TRUST", a_paused_worker_goes_on_with_what_another_has),
+    ("INV-TRUST", a_worker_that_is_cut_off_goes_on_past_its_timeout),
     ("INV-START", an_acknowledged_start_is_unknown),
     ("INV-END", a_result_changes_after_the_end),
     ("INV-END", an_ended_run_runs_again),
@@ -178,6 +191,7 @@ def test_a_planted_lie_is_convicted_by_its_check(
 
 def test_every_check_but_the_undecidable_one_has_a_planted_lie() -> None:
     convicted = {invariant for invariant, _ in PLANTED}
+    convicted |= {invariant for invariant, _ in PLANTED_IN_THE_CROWD}
     assert {check.invariant for check in CHECKS} - convicted == {"INV-LEASE"}
 
 
@@ -202,6 +216,14 @@ def test_a_takeover_from_somebody_left_alone_is_undecided_unless_the_engine_says
         for o in planted.ownerships
     ]
     assert verdicts(planted.case())["INV-LEASE"].outcome is Outcome.PASS
+
+
+def test_a_call_that_was_frozen_on_its_way_is_said_and_not_judged() -> None:
+    planted = Planted()
+    planted.call("run-1", "2.0", 1, "C", at=13.1, ends=13.2)
+    verdict = verdicts(planted.case())["INV-TRUST"]
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.detail == "1 runs at stake; 1 calls may have been frozen on their way"
 
 
 def test_a_fault_that_missed_makes_the_sample_unknown() -> None:

@@ -23,6 +23,7 @@ from comparison.results import judged
 from comparison.scene import Paid
 from comparison.sentences import differences
 from tests.comparison.planted import Planted, S
+from tests.comparison.planted_crowd import PlantedCrowd
 
 PAID = Paid(
     workers=2,
@@ -151,7 +152,7 @@ def test_a_build_server_sees_a_violation_as_a_failure_and_unknown_as_an_error() 
     planted = Planted()
     planted.write("run-1", "1.0", 1, "C", at=13.1)
     planted.cancellations = []
-    case = planted.case()
+    case = PlantedCrowd().beside(planted)
     result = ArmResult("hand_rolled", tuple(judge(case)), measure(case), {})
     suite = ElementTree.fromstring(to_junit([result]))
     assert [e.get("name") for e in suite.iter("testcase") if e.find("failure") is not None] == [
@@ -160,6 +161,21 @@ def test_a_build_server_sees_a_violation_as_a_failure_and_unknown_as_an_error() 
     assert [e.get("name") for e in suite.iter("testcase") if e.find("error") is not None] == [
         "INV-CANCEL"
     ]
+
+
+def test_what_was_not_promised_is_a_skipped_test_and_said_first_everywhere() -> None:
+    case = PlantedCrowd().beside(Planted(), "temporal+tuned")
+    result = ArmResult("temporal+tuned", tuple(judge(case)), measure(case), {})
+    suite = ElementTree.fromstring(to_junit([result]))
+    assert [e.get("name") for e in suite.iter("testcase") if e.find("skipped") is not None] == [
+        *("INV-TRUST", "INV-FAIR", "INV-BLAME")
+    ]
+    report = Report(7, ENVIRONMENT, PAID, [result], 120.0)
+    shown = Console(file=io.StringIO(), record=True, width=200)
+    to_terminal(report, shown)
+    said = "not promised, since its gate grants first come, first served"
+    assert said in shown.export_text()
+    assert said in to_html(report, {"temporal+tuned": [case]})
 
 
 def test_the_four_measures_chosen_beforehand_come_first(report: Report) -> None:

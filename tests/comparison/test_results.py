@@ -16,6 +16,7 @@ from comparison.stats import Interval
 from two_workers import BadInput
 
 from .planted import Planted
+from .planted_crowd import PlantedCrowd
 
 ARMS = ["hand_rolled", "temporal+tuned"]
 
@@ -26,6 +27,8 @@ def keep(case: Case, directory: Path) -> None:
     lines = [dump(record) + "\n" for record in case.calls.ledger.records]
     (directory / "ledger.jsonl").write_text("".join(lines))
     case.write(directory)
+    if case.crowd is not None:
+        keep(case.crowd, directory / "crowd")
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def done(tmp_path: Path) -> Path:
     keep(scene.case(), home / "scene")
     (home / "scene" / "played").touch()
     for arm in ARMS:
-        keep(Planted().case(arm), home / "block-01" / arm)
+        keep(PlantedCrowd().beside(Planted(), arm), home / "block-01" / arm)
     return home
 
 

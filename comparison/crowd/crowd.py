@@ -1,0 +1,179 @@
+"""The crowd, from its server's start to the engine at rest.
+
+    limits → everybody starts, no worker lives yet → workers → words are sent meanwhile →
+    a worker paused until its work is taken → limits raised → the poison, which kills one worker
+    after the other, each of them replaced → every run ends → what is counted at rest
+
+`stage` gives it a server, a world and workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from comparison.arms import Arm
+from comparison.cluster import Cluster
+from comparison.crowd.notes import LimitsSet
+from comparison.crowd.script import LIMITS, POISON, RAISED, SHARED, Member, members
+from comparison.crowd.signals import Sender
+from comparison.evidence import FaultRecord
+from comparison.faults import takeovers
+from comparison.ledger import Ledger
+from comparison.runs import Runs
+from comparison.workers import Workers
+from comparison.world.client import WorldClient
+from comparison.world.holds import Rule
+from two_workers import Engine, Limits
+
+AIM = 30.0
+"""Seconds in which a worker must come to make a call."""
+PATIENCE = 15.0
+"""Seconds beyond the predicted takeover for which a paused worker stays paused."""
+COMPANY = 5.0
+"""Seconds in which some neighbour should be in a call."""
+CONVERGENCE = 60.0
+"""Seconds beyond what the poison's victims need in which everybody must have ended."""
+
+
+@dataclass
+class Crowd:
+    """What is going on, and what has been noted so far."""
+
+    arm: Arm
+    engine: Engine
+    world: WorldClient
+    cluster: Cluster
+    workers: Workers
+    runs: Runs
+    sender: Sender
+    members: dict[str, Member] = field(default_factory=dict)
+    limits: list[LimitsSet] = field(default_factory=list)
+    faults: list[FaultRecord] = field(default_factory=list)
+    converged_ns: int | None = None
+
+    async def carry_out(self) -> None:
+        """Everything, in order."""
+        await self._limit(LIMITS)
+        everybody = members()
+        for index, member in enumerate(everybody):
+            await self._start(index, member)
+        await self.workers.fill()
+        beside = [asyncio.create_task(self._speak()), asyncio.create_task(self._keep_up())]
+        try:
+            await self._pause()
+            await self._limit(RAISED)
+            await self._poison(len(everybody))
+            await self._until_ended(beside)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _limit(self, limits: Limits) -> None:
+        asked = time.monotonic_ns()
+        await self.engine.set_limits(limits)
+        self.limits.append(
+            LimitsSet(asked_ns=asked, acknowledged_ns=time.monotonic_ns(), limits=limits)
+        )
+
+    async def _start(self, index: int, member: Member) -> None:
+        run = await self.runs.start(
+            member.name, index, twin=False, tenant=member.tenant, budget=member.budget
+        )
+        self.members[run] = member
+
+    async def _speak(self) -> None:
+        listeners = [(run, m.words) for run, m in self.members.items() if m.words]
+        await asyncio.gather(*(self.sender.speak(run, words) for run, words in listeners))
+
+    async def _keep_up(self) -> None:
+        """A supervisor: as a worker ends, another one is started. Until cancelled."""
+        while True:
+            await self.workers.fill()
+            ends = [asyncio.create_task(p.child.wait()) for p in self.cluster.running]
+            try:
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for end in ends:
+                    end.cancel()
+
+    async def _pause(self) -> None:
+        """Pause the worker that calls next, while it waits for its answer, past its ownership."""
+        hold = await self.world.arm(Rule(at="begin", kind="model"))
+        try:
+            held = await self.world.hit(hold, timeout=AIM)
+            victim = None if held is None else self.workers.named(held.identity.worker)
+            if held is None or victim is None:
+                return  # nobody is at work: then nothing is tested, and the checks say so
+            before = time.monotonic_ns()
+            await victim.stopped()
+            after = time.monotonic_ns()
+        finally:
+            await self.world.release(hold)
+        await self.world.catch_up()
+        worker = held.identity.worker
+        keys = sorted(c.who.key for c in self.world.ledger.in_flight(worker, before))
+        fault = FaultRecord(
+            number=1,
+            kind="pause",
+            point="begin",
+            phase=0.0,
+            victim=worker,
+            held_key=held.identity.key,
+            before_ns=before,
+            after_ns=after,
+            in_flight=tuple(keys),
+            landed=True,
+        )
+        await self._until_taken(fault)
+        self.faults.append(fault.model_copy(update={"resumed_ns": time.monotonic_ns()}))
+        victim.resume()
+
+    async def _poison(self, index: int) -> None:
+        """Let the poison in, and have its first deaths happen while its neighbours are in a call.
+
+        Its last words are held until one is. Later deaths happen as they come: it may be alone.
+        """
+        hold = await self.world.arm(Rule(at="reply", kind="tool"))
+        await self._start(index, POISON)
+        for _ in range(SHARED):
+            try:
+                dying = await self.world.hit(hold, timeout=AIM)
+                if dying is not None:
+                    await self._until_in_company(dying.identity.worker, dying.identity.run)
+            finally:
+                await self.world.release(hold)
+            hold = await self.world.arm(Rule(at="reply", kind="tool"))
+        await self.world.release(hold)
+
+    async def _until_in_company(self, worker: str, poison: str) -> None:
+        def look(ledger: Ledger) -> bool | None:
+            calls = ledger.in_flight(worker, time.monotonic_ns())
+            return any(call.who.run != poison for call in calls) or None
+
+        with suppress(TimeoutError):
+            await self.world.until(look, timeout=COMPANY)
+
+    async def _until_taken(self, fault: FaultRecord) -> None:
+        def taken(ledger: Ledger) -> bool | None:
+            return set(fault.owned) <= set(takeovers(ledger.calls.values(), fault)) or None
+
+        with suppress(TimeoutError):
+            bound = self.arm.predict(fault.kind)[1] + PATIENCE
+            await self.world.until(taken, timeout=bound)
+
+    async def _until_ended(self, beside: list[asyncio.Task[None]]) -> None:
+        """Every run must end. Raises what kept the words or the supervisor from going on."""
+        deaths = len(members()) * self.arm.predict("kill")[1]
+        ended = asyncio.create_task(self.runs.until_all_ended(timeout=deaths + CONVERGENCE))
+        going: set[asyncio.Task[Any]] = {ended, *beside}
+        while not ended.done():
+            done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        if ended.result():
+            self.converged_ns = time.monotonic_ns()

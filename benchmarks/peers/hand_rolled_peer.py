@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from benchmarks.nothing import START
 from benchmarks.peers import Peer
 from benchmarks.peers.clock import by_clients, connected, until_done
 from benchmarks.timing import Timing
-from benchmarks.workload import APP, START
+from benchmarks.workload import APP
 from hand_rolled.engine import HandRolledEngine
 from hand_rolled.plugin import PLUGIN
 from two_workers import Run

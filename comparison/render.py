@@ -13,7 +13,7 @@ from rich.text import Text
 from comparison.arms import find_arm
 from comparison.report import ArmResult, rows
 from comparison.scene import Paid
-from comparison.sentences import NOT_SHOWN, differences, opening
+from comparison.sentences import differences, not_shown, opening
 from comparison.verdicts import Outcome
 
 MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?", Outcome.NOT_PROMISED: "–"}
@@ -80,7 +80,7 @@ def to_terminal(report: Report, console: Console) -> None:
     console.print(_table(report.results))
     for title, lines in (
         ("What differs", differences(report.results)),
-        ("What this does not show", NOT_SHOWN),
+        ("What this does not show", not_shown(report.results)),
     ):
         console.print(f"\n[bold]{title}[/bold]")
         for line in lines:
@@ -126,5 +126,5 @@ def to_markdown(report: Report) -> str:
     parts += ["", "## What differs", ""]
     parts += [f"- {line}" for line in differences(report.results)]
     parts += ["", "## What this does not show", ""]
-    parts += [f"- {line}" for line in NOT_SHOWN]
+    parts += [f"- {line}" for line in not_shown(report.results)]
     return "\n".join(parts) + "\n"

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from comparison import cells
 from comparison.arms import find_arm
-from comparison.measures import CAUSES, KINDS, Measures
+from comparison.measures import CAUSES, KINDS, OTHERS, Measures
 from comparison.meters import LOG, WRITES
 from comparison.verdicts import Verdict
 
@@ -23,11 +24,13 @@ FAULTS = {
     "kill": "Recovery after SIGKILL",
     "pause": "Takeover after SIGSTOP",
     "silence": "Takeover after a silent network",
+    "mute": "Takeover from a worker that is not heard",
 }
 CANCELS = {
     "running": "Cancel a run at work",
     "pending": "Cancel before any worker lives",
     "orphan": "Cancel after its worker's death",
+    "struck": "Cancel a run, and its worker is struck",
 }
 PRIMARY = "Chosen beforehand"
 ZOMBIE_WRITES = "writes accepted, of those tried"
@@ -68,9 +71,11 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
     return [
         *filled(_primary()),
         *(row for kind in KINDS for row in filled(_recovery(kind, measures))),
+        *filled(_between_steps(measures)),
+        *filled(_others(measures)),
         *filled(_cost(measures)),
         *filled(_run_time(measures)),
-        *(row for case in CANCELS for row in filled(_cancel(case))),
+        *(row for case in CANCELS for row in filled(_cancel(case, measures))),
         *filled(_zombies()),
         *_runs(results),
         *filled(_overhead()),
@@ -111,6 +116,36 @@ def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[Line]:
         yield section, "first new step: median [95 % CI]", lambda m: cells.median(m.productive)
 
 
+def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
+    """Where no step was under way: another law holds there, so they are not mixed in above."""
+    for kind in KINDS:
+        name = f"{kind}, between steps"
+        if any(m.after(name) for m in measures):
+            yield (
+                "Taken over between two steps: median [95 % CI]",
+                f"after a {kind}",
+                lambda m, name=name: cells.median(m.waits(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
+            )
+
+
+def _others(measures: Sequence[Measures]) -> Iterator[Line]:
+    """After these a worker may keep its runs; the rule is only that they end well."""
+    section = "Faults after which a worker may keep its runs"
+    for kind in OTHERS:
+        if any(m.hit_by(kind) for m in measures):
+            yield section, f"{kind}: runs taken over, of those hit", partial(_taken, kind)
+            yield (
+                section,
+                "  longer than fault-free: median [95 % CI]",
+                lambda m, kind=kind: cells.median(m.penalty(kind)),  # type: ignore[misc] # as above
+            )
+
+
+def _taken(kind: str, m: Measures) -> str:
+    hit = m.hit_by(kind)
+    return f"{sum(h.taken for h in hit)} of {len(hit)}" if hit else "not brought"
+
+
 def _band(arm: str, kind: str) -> str:
     return cells.band(find_arm(arm).predict(kind))
 
@@ -122,7 +157,7 @@ def _cost(measures: Sequence[Measures]) -> Iterator[Line]:
     for cause in CAUSES:
         must_be_zero = cause == "replayed though recorded"
         if must_be_zero or any(by_cause(m, cause) for m in measures):
-            yield section, f"  {cause}", lambda m, cause=cause: str(by_cause(m, cause))  # type: ignore[misc] # mypy cannot infer a lambda with a default
+            yield section, f"  {cause}", lambda m, cause=cause: str(by_cause(m, cause))  # type: ignore[misc] # as above
     yield section, "tokens: answered–begun", lambda m: cells.bounds(m.duplicates.tokens)
     yield (
         section,
@@ -138,8 +173,9 @@ def by_cause(m: Measures, cause: str) -> int:
 
 
 def _run_time(measures: Sequence[Measures]) -> Iterator[Line]:
-    section = "Run time of the runs that a fault hit"
-    yield section, "longer than fault-free: median [95 % CI]", lambda m: cells.median(m.penalty)
+    section = "Run time of the runs that lost their worker"
+    label = "longer than fault-free: median [95 % CI]"
+    yield section, label, lambda m: cells.median(m.penalty(*KINDS))
     blocks = sorted({block for m in measures for block in m.penalty_by_block})
     for block in blocks if len(blocks) > 1 else ():
         yield (
@@ -149,7 +185,9 @@ def _run_time(measures: Sequence[Measures]) -> Iterator[Line]:
         )
 
 
-def _cancel(case: str) -> Iterator[Line]:
+def _cancel(case: str, measures: Sequence[Measures]) -> Iterator[Line]:
+    if not any(c.case == case for m in measures for c in m.cancellations):
+        return
     wanted = [("acknowledged", "acknowledged"), ("run ended", "ended")]
     if case != "pending":
         wanted += [("last call begun", "last_begin"), ("last call ended", "last_end")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from comparison import cells
 from comparison.arms import find_arm
 from comparison.cells import USD
+from comparison.kinds import KINDS
 from comparison.measures import Measures
 from comparison.report import CANCELS, FAULTS, ArmResult, orphaned
 from comparison.scene import Paid
@@ -26,6 +27,14 @@ def differences(results: Sequence[ArmResult]) -> list[str]:
         who = f"{left.arm} and {right.arm}: " if len(pairs) > 1 else ""
         said += [who + sentence for sentence in _compared(left.measures, right.measures)]
     return said
+
+
+def not_shown(results: Sequence[ArmResult]) -> list[str]:
+    """The limits of what was measured; first of all, what was not brought to any arm."""
+    brought = {kind for result in results for kind in result.measures.brought}
+    missing = [f"{kind} ({what.what})" for kind, what in KINDS.items() if kind not in brought]
+    said = [f"Faults that were not part of this run: {'; '.join(missing)}."] if missing else []
+    return said + list(NOT_SHOWN)
 
 
 def _compared(a: Measures, b: Measures) -> Iterator[str]:
@@ -121,7 +130,6 @@ NOT_SHOWN = (
     "Throughput: the two servers do not keep their data alike (PostgreSQL with fsync; the Temporal "
     "dev server's SQLite), so no rates are compared.",
     "Behaviour at load: recovery is measured with free capacity left on the surviving workers.",
-    "Server restarts, clock skew, stalls of the event loop and overload: not part of this run.",
     "More than one machine: all processes share one host and its clock.",
     "Rare events: a count of zero rules out only what its upper bound says.",
     "INV-TRUST, to the last moment: from outside, a call that leaves just as a worker wakes cannot "

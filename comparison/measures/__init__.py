@@ -12,39 +12,47 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
+from comparison import kinds
 from comparison.arms import find_arm
 from comparison.evidence import Case
-from comparison.measures.cancels import CancelTimes, cancel_times
+from comparison.measures.cancels import CancelTimes, cancels
 from comparison.measures.duplicates import CAUSES, Duplicates, duplicates
+from comparison.measures.hits import Hit, hits
 from comparison.measures.overhead import Overhead, overhead
 from comparison.measures.recovery import Recovery, recoveries
 from comparison.measures.zombies import Zombies, zombies
 from comparison.owner_checks import takeovers_from_the_spared
 from comparison.stats import Summary, Wait, summarise
-from two_workers import RunState
 
-__all__ = ["CAUSES", "KINDS", "Measures", "measure", "pool"]
+__all__ = ["CAUSES", "KINDS", "OTHERS", "Measures", "measure", "pool"]
 
-KINDS = ("kill", "pause", "silence")
+KINDS = tuple(kind for kind in kinds.KINDS if kind in kinds.TAKEN_AWAY and "+" not in kind)
+"""The faults that cost their victim its work: somebody must take over, and that is timed."""
+OTHERS = tuple(kind for kind in kinds.KINDS if kind not in kinds.TAKEN_AWAY)
+"""The faults after which it may well keep it: it is counted how often it does."""
 _APART = 10_000  # keeps the faults of pooled campaigns apart
 
 
 @dataclass(frozen=True)
 class Measures:
-    """All figures of one arm: raw samples in the fields, what follows from them beside."""
+    """All figures of one arm: raw samples in the fields, what follows from them beside.
+
+    `faults` counts those that landed, and `brought` are their kinds.
+    """
 
     arm: str
     faults: int
+    brought: tuple[str, ...]
     recoveries: tuple[Recovery, ...]
     duplicates: Duplicates
     zombies: Zombies
     cancellations: tuple[CancelTimes, ...]
-    penalties: tuple[tuple[int, float], ...]
+    hits: tuple[Hit, ...]
     runs_started: int
     runs_lost: int
     false_takeovers: int
@@ -53,10 +61,11 @@ class Measures:
     @cached_property
     def takeover(self) -> dict[str, Summary | None]:
         """The time until somebody else had the run, by kind of fault."""
-        return {
-            kind: _by_fault([(r.fault, _wait(r, r.takeover)) for r in self.after(kind)])
-            for kind in KINDS
-        }
+        return {kind: self.waits(kind) for kind in KINDS}
+
+    def waits(self, kind: str) -> Summary | None:
+        """The time until somebody else had the run, after one kind of fault."""
+        return _by_fault([(r.fault, _wait(r, r.takeover)) for r in self.after(kind)])
 
     @cached_property
     def productive(self) -> Summary | None:
@@ -64,17 +73,23 @@ class Measures:
         mine = [r for r in self.after("kill") if r.productive is not None or r.takeover is None]
         return _by_fault([(r.fault, _wait(r, r.productive)) for r in mine])
 
-    @cached_property
-    def penalty(self) -> Summary | None:
-        """How much longer the runs that a fault hit took than their fault-free twins."""
-        return _by_fault([(fault, Wait(seconds)) for fault, seconds in self.penalties])
+    def hit_by(self, *kinds: str) -> list[Hit]:
+        """The runs that such faults hit."""
+        return [hit for hit in self.hits if hit.kind in kinds]
+
+    def penalty(self, *kinds: str) -> Summary | None:
+        """How much longer the runs that such faults hit took than their fault-free twins."""
+        return _by_fault(
+            [(h.fault, Wait(h.penalty)) for h in self.hit_by(*kinds) if h.penalty is not None]
+        )
 
     @cached_property
     def penalty_by_block(self) -> dict[int, float]:
         """The median penalty of each block: one plan, carried out on every arm."""
         blocks: dict[int, list[float]] = defaultdict(list)
-        for fault, seconds in self.penalties:
-            blocks[fault // _APART + 1].append(seconds)
+        for hit in self.hit_by(*KINDS):
+            if hit.penalty is not None:
+                blocks[hit.fault // _APART + 1].append(hit.penalty)
         return {block: median(seconds) for block, seconds in sorted(blocks.items())}
 
     def after(self, kind: str) -> list[Recovery]:
@@ -109,11 +124,12 @@ def measure(case: Case) -> Measures:
     return Measures(
         arm=evidence.arm,
         faults=sum(fault.landed for fault in evidence.faults),
+        brought=tuple(sorted({fault.kind for fault in evidence.faults if fault.landed})),
         recoveries=tuple(recoveries(case)),
         duplicates=duplicates(case),
         zombies=zombies(case),
-        cancellations=tuple(cancel_times(case, c) for c in evidence.cancellations),
-        penalties=tuple(_penalties(case)),
+        cancellations=tuple(cancels(case)),
+        hits=tuple(hits(case)),
         runs_started=len(evidence.starts),
         runs_lost=len({start.run for start in evidence.starts} - final),
         false_takeovers=len(takeovers_from_the_spared(case)),
@@ -129,6 +145,7 @@ def pool(parts: Sequence[Measures]) -> Measures:
         first = Measures(
             arm=first.arm,
             faults=first.faults + other.faults,
+            brought=tuple(sorted({*first.brought, *other.brought})),
             recoveries=(
                 *first.recoveries,
                 *(replace(r, fault=r.fault + shift) for r in other.recoveries),
@@ -136,7 +153,7 @@ def pool(parts: Sequence[Measures]) -> Measures:
             duplicates=first.duplicates + other.duplicates,
             zombies=first.zombies + other.zombies,
             cancellations=first.cancellations + other.cancellations,
-            penalties=(*first.penalties, *((f + shift, s) for f, s in other.penalties)),
+            hits=(*first.hits, *(replace(h, fault=h.fault + shift) for h in other.hits)),
             runs_started=first.runs_started + other.runs_started,
             runs_lost=first.runs_lost + other.runs_lost,
             false_takeovers=first.false_takeovers + other.false_takeovers,
@@ -154,20 +171,3 @@ def _by_fault(samples: Sequence[tuple[int, Wait]]) -> Summary | None:
     for fault, wait in samples:
         faults[fault].append(wait)
     return summarise(list(faults.values()))
-
-
-def _penalties(case: Case) -> Iterator[tuple[int, float]]:
-    """Fault and seconds, for each run that a fault hit and that succeeded all the same."""
-    evidence = case.evidence
-    ends = {end.run: end for end in evidence.ends}
-    took = {
-        start.run: (ends[start.run].t_ns - start.t_ns) / 1e9
-        for start in evidence.starts
-        if start.run in ends and ends[start.run].state is RunState.SUCCEEDED
-    }
-    twins = {s.question: took[s.run] for s in evidence.starts if s.twin and s.run in took}
-    question = {start.run: start.question for start in evidence.starts}
-    for fault in evidence.faults:
-        for run in fault.owned if fault.landed else ():
-            if run in took and question[run] in twins:
-                yield fault.number, took[run] - twins[question[run]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from comparison.evidence import Cancellation, Case
@@ -19,6 +20,14 @@ class CancelTimes:
     last_begin: float | None
     last_end: float | None
     begun_after: int
+
+
+def cancels(case: Case) -> Iterator[CancelTimes]:
+    """All cancellations of one campaign, but for those that found their run ended already."""
+    for cancellation in case.evidence.cancellations:
+        ended = cancellation.ended_ns
+        if ended is None or ended > cancellation.requested_ns:
+            yield cancel_times(case, cancellation)
 
 
 def cancel_times(case: Case, cancellation: Cancellation) -> CancelTimes:

@@ -27,7 +27,7 @@ def figures(measures: Measures) -> dict[str, Any]:
     orphaned = max(len(measures.recoveries), 1)
     twin = measures.overhead
     arm = find_arm(measures.arm)
-    penalties = [seconds for _, seconds in measures.penalties]
+    penalties = [hit.penalty for hit in measures.hit_by("kill") if hit.penalty is not None]
     return {
         "arm": arm.name,
         "engine": arm.engine,

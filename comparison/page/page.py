@@ -15,7 +15,7 @@ from comparison.page.grid import Arms, crash_points
 from comparison.page.timeline import LEGEND, timeline, worst_run
 from comparison.render import MARKS, Report
 from comparison.report import FAULTS, ArmResult, rows
-from comparison.sentences import NOT_SHOWN, differences, opening
+from comparison.sentences import differences, not_shown, opening
 
 
 def to_html(report: Report, arms: Arms) -> str:
@@ -36,7 +36,7 @@ def to_html(report: Report, arms: Arms) -> str:
         "<h2>Crash points</h2>" + crash_points(arms),
         _timelines(arms),
         "<h2>What it means for you</h2>" + advice(measures),
-        "<h2>What this does not show</h2>" + _list(NOT_SHOWN),
+        "<h2>What this does not show</h2>" + _list(not_shown(report.results)),
         "<h2>Who wrote this, on what, and how to repeat it</h2>" + _list(report.header),
         "<p class='small'>The same experiment again: <code>two-workers replay DIR</code>. Judged "
         "again from its evidence, without running anything: <code>two-workers check DIR</code>."

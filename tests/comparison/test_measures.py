@@ -6,7 +6,7 @@ import pytest
 
 from comparison.measures import KINDS, measure, pool
 
-from .planted import Planted
+from .planted import Planted, S, fault
 
 
 def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned_step() -> None:
@@ -16,7 +16,7 @@ def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned
     assert kill.takeover == pytest.approx(1.995)
     assert (pause.kind, pause.run) == ("pause", "run-1")
     assert pause.takeover == pytest.approx(1.995)
-    assert [found.in_band(kind) for kind in KINDS] == [(1, 1), (1, 1), (0, 0)]
+    assert [found.in_band(kind) for kind in KINDS] == [(1, 1), (1, 1), (0, 0), (0, 0)]
 
 
 def test_a_victim_that_claims_again_under_a_newer_fence_has_taken_over_from_itself() -> None:
@@ -106,3 +106,26 @@ def test_campaigns_are_pooled_sample_by_sample_with_their_faults_kept_apart() ->
     assert both.zombies.spared == 2
     assert both.runs_started == 8
     assert pool([one]) == one
+
+
+def test_a_run_that_was_hit_is_kept_or_taken_and_took_longer_than_its_twin() -> None:
+    planted = Planted()
+    planted.ends["run-0"] = planted.ends["run-0"].model_copy(update={"t_ns": 8 * S})
+    kill, pause = measure(planted.case()).hits
+    assert (kill.kind, kill.run, kill.taken, kill.penalty) == ("kill", "run-0", True, 3.0)
+    assert (pause.kind, pause.run, pause.taken) == ("pause", "run-1", True)
+
+
+def test_a_worker_that_keeps_its_run_through_a_stall_has_lost_nothing_but_time() -> None:
+    planted = Planted()
+    planted.faults = [fault(1, "stall", "A", "run-0/0.0", at=1.05, resumed=1.08)]
+    found = measure(planted.case())
+    assert [hit.taken for hit in found.hit_by("stall")] == [False]
+    assert found.recoveries == (), "a stall need not cost the run, so nobody is waited for"
+
+
+def test_a_cancellation_that_came_after_the_end_is_not_timed() -> None:
+    planted = Planted()
+    late = planted.cancellations[0].model_copy(update={"ended_ns": 21 * S})
+    planted.cancellations.append(late)
+    assert len(measure(planted.case()).cancellations) == 1

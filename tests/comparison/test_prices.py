@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from comparison.evidence import Case, Load
-from comparison.measures import measure
+from comparison.measures import measure, pool
 from comparison.meters import ACTION, WRITES
 from comparison.page.advice import advice, figures
 from comparison.prices import Input, inputs
@@ -52,11 +52,11 @@ def test_a_price_shows_its_source_and_its_day_and_the_others_are_said_to_be_plac
 
 
 def test_the_expected_cost_of_many_deaths_is_a_mean() -> None:
-    planted = Planted()
-    planted.ends["run-1"] = planted.ends["run-1"].model_copy(update={"t_ns": 20 * 10**9})
-    found = measure(planted.case())
-    assert [seconds for _, seconds in found.penalties] == [0.0, 5.0]
-    assert figures(found)["penalty"] == 2.5
+    slow = Planted()
+    slow.ends["run-0"] = slow.ends["run-0"].model_copy(update={"t_ns": 20 * 10**9})
+    found = pool([measure(Planted().case()), measure(Planted().case()), measure(slow.case())])
+    assert [hit.penalty for hit in found.hit_by("kill")] == [0.0, 0.0, 15.0]
+    assert figures(found)["penalty"] == 5.0
 
 
 @pytest.mark.browser

@@ -15,13 +15,13 @@ from rich.console import Console
 from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.files import to_csv, to_junit
-from comparison.measures import measure
+from comparison.measures import KINDS, measure
 from comparison.page.page import to_html
 from comparison.render import Report, to_markdown, to_terminal
-from comparison.report import ArmResult, rows
+from comparison.report import FAULTS, ArmResult, rows
 from comparison.results import judged
 from comparison.scene import Paid
-from comparison.sentences import differences
+from comparison.sentences import differences, not_shown
 from tests.comparison.planted import Planted, S
 from tests.comparison.planted_crowd import PlantedCrowd
 
@@ -199,3 +199,13 @@ def test_blocks_are_compared_in_pairs(cases: list[Case]) -> None:
     assert said.endswith("sign test p = 0.031.")
     labels = [row.label.strip() for row in rows(results)]
     assert [f"block {n}" in labels for n in range(1, 8)] == [True] * 6 + [False]
+
+
+def test_what_was_not_brought_is_said_and_what_was_is_not(report: Report) -> None:
+    first = not_shown(report.results)[0]
+    assert "restart (the server crashes under everybody" in first
+    assert "kill (" not in first
+
+
+def test_every_fault_that_takes_work_away_has_a_section() -> None:
+    assert tuple(FAULTS) == KINDS

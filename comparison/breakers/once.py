@@ -12,7 +12,7 @@ from comparison.plan import Plan
 from comparison.stage import run_arm
 
 QUESTION = "Why do checkouts fail?"
-WORKERS, RUNS = 2, 4
+WORKERS, RUNS = 2, 6
 
 
 def plan_of_one(kind: FaultKind, point: Point) -> Plan:
@@ -23,7 +23,7 @@ def plan_of_one(kind: FaultKind, point: Point) -> Plan:
         workers=WORKERS,
         questions=(QUESTION,),
         investigations=RUNS,
-        open_runs=WORKERS,
+        open_runs=2 * WORKERS,
         faults=(fault,),
         pending_cancellations=0,
         running_cancellations=0,

@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from comparison.breakers.base import CONFIRM, Scene, Skipped
+from comparison.breakers.base import Scene, Skipped
 from comparison.ledger import Ledger
 
 LIBRARY = "LIBFAKETIME"
 """The environment variable that says where the library is, if not in a usual place."""
+WORK = 60.0
+"""Seconds in which a worker that has joined must be given work, while others want it too."""
 _PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
@@ -80,7 +82,7 @@ class Skew:
         if not wrong:
             return f"{worker.name} has the right time"
         try:
-            await self.scene.world.until(self._has_called, timeout=CONFIRM)
+            await self.scene.world.until(self._has_called, timeout=WORK)
         except TimeoutError:
             return f"{worker.name} was given no work"
         return None

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from comparison.measures import Measures
+from comparison.measures import KINDS, Measures
+from comparison.meters import WRITES
 from comparison.results import load
 from comparison.stats import Interval, Summary
 from two_workers import BadInput
@@ -28,15 +29,27 @@ def _exactly(value: float) -> Interval:
     return Interval(value, value, value)
 
 
+def _maybe(value: float | None) -> Interval | None:
+    return None if value is None else _exactly(value)
+
+
+def _each_run(pair: tuple[float, float] | None) -> Interval | None:
+    return None if pair is None else _exactly(pair[0])
+
+
 METRICS: dict[str, Callable[[Measures], Interval | None]] = {
     "recovery_p50": lambda m: _median(m.takeover["kill"]),
     "pause_p50": lambda m: _median(m.takeover["pause"]),
     "silence_p50": lambda m: _median(m.takeover["silence"]),
+    "mute_p50": lambda m: _median(m.takeover["mute"]),
     "progress_p50": lambda m: _median(m.productive),
     "amplification": lambda m: _exactly(m.duplicates.amplification),
     "zombie_calls": lambda m: _exactly(m.zombies.calls_made),
     "stale_writes": lambda m: _exactly(m.zombies.writes_accepted),
     "lost": lambda m: _exactly(m.runs_lost),
+    "penalty_p50": lambda m: _median(m.penalty(*KINDS)),
+    "writes": lambda m: _each_run(m.overhead.twin.each(WRITES)),
+    "actions": lambda m: _maybe(m.overhead.twin.billable),
 }
 
 

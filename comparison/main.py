@@ -76,8 +76,8 @@ async def compare(
         cancellations=CANCELLATIONS,
         questions=QUESTIONS,
     )
-    directory = _new_directory(results, seed)
-    await _carry_out(directory, chosen, {"block-01": plan})
+    directory = new_directory(results, seed)
+    await carry_out(directory, chosen, {"block-01": plan})
     return conclude(directory, Console())
 
 
@@ -112,7 +112,7 @@ async def compare_full(
     directory = results / "compare-full" / str(seed)
     _agree(directory, {"faults": sorted(kinds), "samples": samples, "blocks": blocks})
     _announce(directory, chosen, plans)
-    await _carry_out(directory, chosen, plans)
+    await carry_out(directory, chosen, plans)
     return conclude(directory, Console())
 
 
@@ -167,7 +167,7 @@ def check(directory: Path) -> int:
     return conclude(directory, Console())
 
 
-async def _carry_out(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -> None:
+async def carry_out(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -> None:
     """The scene and every arm of every block that are not under `directory` yet."""
     progress, began = Progress(Console()), time.monotonic()
     # The harness's own client loses its connections too when the server crashes: that is the fault.
@@ -200,7 +200,7 @@ def _checked(arms: Sequence[str], **least: tuple[int, int]) -> list[Arm]:
     return [find_arm(name) for name in arms]
 
 
-def _new_directory(results: Path, seed: int) -> Path:
+def new_directory(results: Path, seed: int) -> Path:
     """A new directory for this comparison, and `latest` beside it."""
     home = results / "compare"
     directory = home / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{seed}"

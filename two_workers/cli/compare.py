@@ -179,4 +179,19 @@ def diff(before: Path, after: Path, limits: tuple[str, ...]) -> int:
     return 1 if worse else 0
 
 
-COMMANDS = [compare, compare_full, check, diff]
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@_RESULTS
+def replay(directory: Path, results: Path) -> int:
+    """Carry out the experiment of a stored comparison again, and say what differs from it.
+
+    DIRECTORY is one of those under results/compare: its seed, arms, settings, questions, faults
+    and phases are used again. The schedule is not repeated: processes and servers keep their own
+    timing. The exit code is that of `compare`.
+    """
+    from comparison.replay import replay as carry_out_again
+
+    return run_async(carry_out_again(directory, results=results))
+
+
+COMMANDS = [compare, compare_full, check, diff, replay]

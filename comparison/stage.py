@@ -1,7 +1,7 @@
 """Set the stage for one arm, run its campaign, and collect what it leaves behind.
 
-Each arm gets a server, a world and workers of its own, and nothing else runs beside it: the other
-engine's server is not up. Everything is torn down before the next arm begins.
+Each arm gets a server, a world and workers of its own. Nothing runs beside it but its crowd; the
+other engine's server is not up. Everything is torn down before the next arm begins.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ class Crowd:
     workers: Workers
     runs: Runs
     sender: Sender
+    before: Limits
     members: dict[str, Member] = field(default_factory=dict)
     limits: list[LimitsSet] = field(default_factory=list)
     faults: list[FaultRecord] = field(default_factory=list)
@@ -74,8 +75,13 @@ class Crowd:
             await asyncio.gather(*beside, return_exceptions=True)
 
     async def _limit(self, limits: Limits) -> None:
+        """Beside whatever limits the server has already: it may be one that others use."""
+        both = {
+            "pools": {**self.before.pools, **limits.pools},
+            "tenants": {**self.before.tenants, **limits.tenants},
+        }
         asked = time.monotonic_ns()
-        await self.engine.set_limits(limits)
+        await self.engine.set_limits(self.before.model_copy(update=both))
         self.limits.append(
             LimitsSet(asked_ns=asked, acknowledged_ns=time.monotonic_ns(), limits=limits)
         )

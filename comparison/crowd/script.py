@@ -6,7 +6,7 @@
 | blue    | 3    | wait for words between their calls (INV-SIGNAL)                        |
 | green   | 3    | the same                                                               |
 | grey    | 3    | may have one run at work at a time (INV-CAP)                           |
-| purse   | 2    | have money for four calls and want eight (INV-BUDGET)                  |
+| purse   | 2    | have money for four calls and want twenty (INV-BUDGET)                 |
 | white   | 2    | long and innocent: beside every worker that dies (INV-BLAME)           |
 | black   | 1    | kills each worker that takes it, once the crowd is at work (INV-BLAME) |
 
@@ -91,7 +91,7 @@ def members() -> tuple[Member, ...]:
         *_members("blue", 3, ("ask", "hear") * 3),
         *_members("green", 3, ("ask", "hear") * 3),
         *_members("grey", 3, ("ask",) * 2),
-        *_members("purse", 2, ("ask",) * 8, budget=_budget(calls=4)),
+        *_members("purse", 2, ("ask",) * 20, budget=_budget(calls=4)),
         *_members("white", 2, ("ask",) * 12),
     )
 

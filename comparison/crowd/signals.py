@@ -15,6 +15,7 @@ from typing import Literal
 
 from comparison.crowd.notes import Sent
 from comparison.ledger import Ledger
+from comparison.patience import patiently
 from comparison.runs import Runs
 from comparison.world.client import WorldClient
 from two_workers import Engine, RunClosed, RunState
@@ -54,9 +55,12 @@ class Sender:
         """One word, `times` times at once."""
         sent_ns, acknowledged_ns = time.monotonic_ns(), None
         signal_id = f"{run}-word-{number}"
+
+        async def signal() -> None:
+            await self.engine.signal(run, "word", number, signal_id=signal_id)
+
         answers = await asyncio.gather(
-            *(self.engine.signal(run, "word", number, signal_id=signal_id) for _ in range(times)),
-            return_exceptions=True,
+            *(patiently(signal) for _ in range(times)), return_exceptions=True
         )
         for answer in answers:
             if isinstance(answer, RunClosed):
@@ -85,7 +89,7 @@ class Sender:
         await self.world.until(answered, timeout=600)
 
     async def _until_waiting(self, run: str) -> None:
-        while (view := await self.engine.get(run)).state is not RunState.WAITING:
+        while (view := await patiently(lambda: self.engine.get(run))).state is not RunState.WAITING:
             if view.state.is_final:
                 return
             await asyncio.sleep(LOOK)

@@ -88,7 +88,9 @@ async def gather(arm: Arm, seed: int, directory: Path, clock: Clock) -> Case:
             payloads = [member.errand.model_dump(mode="json") for member in (*members(), POISON)]
             runs = Runs(engine, APP.kind, payloads)
             sender = Sender(engine, world, runs, stream(seed, "words"))
-            crowd = Crowd(arm, engine, world, cluster, workers, runs, sender)
+            crowd = Crowd(
+                arm, engine, world, cluster, workers, runs, sender, before=await engine.limits()
+            )
             ends, rest = await _carried_out(crowd, env)
             await world.catch_up()
             logs = directory / "logs"
@@ -101,12 +103,11 @@ async def gather(arm: Arm, seed: int, directory: Path, clock: Clock) -> Case:
 
 async def _carried_out(crowd: Crowd, env: Mapping[str, str]) -> tuple[list[End], Rest]:
     """How the runs ended, and the engine at rest, while its workers still live."""
-    before = await crowd.engine.limits()
     try:
         await crowd.carry_out()
         return await crowd.runs.ends(), await at_rest(crowd.engine, env)
     finally:
-        await crowd.engine.set_limits(before)  # the server may be one that others use
+        await crowd.engine.set_limits(crowd.before)
         await crowd.runs.close()
 
 

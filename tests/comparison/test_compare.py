@@ -9,6 +9,7 @@ import pytest
 
 from comparison.arms import find_arm
 from comparison.checks import judge
+from comparison.crowd.checks import CROWD_CHECKS
 from comparison.evidence import Case
 from comparison.main import check
 from comparison.measures import measure
@@ -52,6 +53,9 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
     assert found.zombies.late_arrivals == 1, "the silenced worker's record arrived after a takeover"
     again = Case.read(tmp_path)
     assert measure(again) == found, "the evidence alone gives the same figures"
+    assert judge(again) == judge(case), "and the same verdicts, those of its crowd among them"
+    crowds = [v for v in judge(again) if v.invariant in {check.invariant for check in CROWD_CHECKS}]
+    assert {v.outcome for v in crowds} <= {Outcome.PASS, Outcome.NOT_PROMISED}
 
 
 async def test_results_that_are_not_whole_are_one_clear_error(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Real crowds on real servers: judged right, and convicting a store whose guards are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+GUARDS = (
+    # Together, since none of them is in the way of another: the guard, and the check that must
+    # notice that it is gone.
+    {
+        "INV-CAP": ("limits.py", " AND p.calls < p.max_calls", ""),
+        "INV-BUDGET": ("limits.py", "      AND r.cost + r.reserved + %(amount)s <= r.budget\n", ""),
+        "INV-FAIR": ("claim.py", "ORDER BY t.last_claimed_at, t.tenant", "ORDER BY t.tenant DESC"),
+        "INV-SIGNAL": ("waits.py", " AND s.taken_by IS NULL", ""),
+    },
+    # Any death of its worker is held against a run.
+    {
+        "INV-BLAME": (
+            "reclaim.py",
+            "WHEN r.lease_alone AND r.solo_crashes + 1 >= %(max_crashes)s THEN",
+            "WHEN r.crashes + 1 >= %(max_crashes)s THEN",
+        ),
+    },
+)
+
+
+async def play(arm: str, directory: Path, *, cwd: Path | None = None) -> tuple[int, dict[str, str]]:
+    """A crowd in a process of its own: the exit code, and what was found, by invariant."""
+    command = [sys.executable, "-m", "comparison.crowd", arm, str(directory)]
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": ""}
+    )
+    said, _ = await process.communicate()
+    assert process.returncode is not None
+    lines = [line.split(maxsplit=1) for line in said.decode().splitlines()]
+    found = {}
+    for outcome, rest in lines:
+        outcome, rest = (outcome, rest) if outcome != "not" else tuple(rest.split(maxsplit=1))
+        found[rest.split()[0]] = outcome
+    return process.returncode, found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("arm", "promised"),
+    [
+        ("hand_rolled", {"INV-SIGNAL", "INV-CAP", "INV-BUDGET", "INV-FAIR", "INV-BLAME"}),
+        ("temporal+tuned", {"INV-SIGNAL", "INV-CAP", "INV-BUDGET"}),
+    ],
+)
+async def test_a_healthy_engine_keeps_what_it_promises_in_a_crowd(
+    tmp_path: Path, arm: str, promised: set[str]
+) -> None:
+    code, found = await play(arm, tmp_path)
+    assert {invariant for invariant, outcome in found.items() if outcome == "pass"} == promised
+    assert set(found.values()) <= {"pass", "promised"}
+    assert code == 0
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("guards", GUARDS, ids=[", ".join(guards) for guards in GUARDS])
+async def test_a_store_without_its_guards_is_convicted_of_each(
+    tmp_path: Path, guards: Mapping[str, tuple[str, str, str]]
+) -> None:
+    """They are removed in a scratch copy of the store, which is otherwise what is shipped."""
+    spec = find_spec("hand_rolled")
+    assert spec is not None
+    assert spec.origin is not None
+    shutil.copytree(Path(spec.origin).parent, tmp_path / "hand_rolled")
+    for file, guard, without in guards.values():
+        path = tmp_path / "hand_rolled" / file
+        assert guard in path.read_text(), f"{file} has no {guard!r} any more"
+        path.write_text(path.read_text().replace(guard, without))
+    code, found = await play("hand_rolled", tmp_path / "out", cwd=tmp_path)
+    assert {invariant for invariant in guards if found[invariant] == "FAIL"} == set(guards)
+    assert code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import sys
@@ -25,6 +26,7 @@ from two_workers import BadInput, EngineUnavailable
 from two_workers.cli.process import run_async
 
 README = Path(__file__).parent.parent / "README.md"
+PATIENCE = 900.0  # seconds for one row
 LIMITS = README.parent / "benchmarks" / "LIMITS.md"
 
 
@@ -106,7 +108,8 @@ async def _row(bench: Bench, name: str) -> None:
     _say(f"== {name}")
     began = time.monotonic()
     try:
-        await ROWS[name](bench)
+        async with asyncio.timeout(PATIENCE):
+            await ROWS[name](bench)
     except Exception as error:
         last = str(error).strip().splitlines()[-1:] or [type(error).__name__]
         _say(f"{name} failed: {error}")

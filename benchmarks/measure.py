@@ -1,12 +1,14 @@
 """One measurement in a process of its own: `python -m benchmarks.measure PEER MEASURE COUNT`.
 
 The server's address comes from `BENCH_ADDRESS`. The last line of the output is the `Timing`, as
-JSON. Every contender gets uvloop.
+JSON. Every contender gets uvloop. One that does not end in time shows where it hangs, and ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import faulthandler
 import json
 import os
 import sys
@@ -18,6 +20,8 @@ from benchmarks.peers import load_peer
 from benchmarks.timing import Timing
 
 ADDRESS = "BENCH_ADDRESS"
+PATIENCE = "BENCH_PATIENCE"
+"""Seconds for one measurement with its preparation."""
 
 
 @click.command()
@@ -34,7 +38,16 @@ def main(peer: str, measure: str, count: int) -> None:
 
 
 async def _measure(peer: str, measure: str, count: int) -> Timing:
+    patience = float(os.environ[PATIENCE])
+    asyncio.get_running_loop().call_later(patience, _give_up)
+    faulthandler.dump_traceback_later(patience + 2, exit=True)  # the loop itself is blocked
     return await load_peer(peer).measures[measure](os.environ[ADDRESS], count)
+
+
+def _give_up() -> None:
+    for task in asyncio.all_tasks():
+        task.print_stack()
+    os._exit(1)
 
 
 if __name__ == "__main__":

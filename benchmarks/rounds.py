@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from benchmarks.measure import ADDRESS
+from benchmarks.measure import ADDRESS, PATIENCE
 from benchmarks.results import Rounds
 from benchmarks.timing import Timing
 
-PATIENCE = 180.0  # seconds for one measurement with its preparation
+LAST_WORDS = 10.0  # seconds that a measurement gets, when its time is over, to say where it hangs
 
 Arena = Callable[[], AbstractAsyncContextManager[str]]
 """Makes the place of one measurement, a fresh database say, and yields its address."""
@@ -56,32 +57,31 @@ class Contest:
         return Rounds(contest=self.name, unit=self.unit, rates=rates)
 
 
-async def measured(arena: Arena, entry: Entry) -> Timing:
-    """One measurement. Raises `RuntimeError` with the end of its output if it fails."""
+async def measured(arena: Arena, entry: Entry, *, patience: float = 180.0) -> Timing:
+    """One measurement. Raises `RuntimeError` with the end of its output if it fails, or takes more
+    than `patience` seconds."""
     async with arena() as address:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "benchmarks.measure"),
             *(entry.peer, entry.measure, str(entry.count)),
-            env={**os.environ, **entry.env, ADDRESS: address},
+            env={**os.environ, **entry.env, ADDRESS: address, PATIENCE: str(patience)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience + LAST_WORDS):
                 output, _ = await child.communicate()
         except TimeoutError:
-            child.kill()
-            await child.wait()
-            raise RuntimeError(f"{entry.peer} {entry.measure}: no end in {PATIENCE:g} s") from None
-        except BaseException:
+            raise RuntimeError(f"{entry.peer} {entry.measure}: no end in {patience:g} s") from None
+        finally:
             if child.returncode is None:
-                child.kill()
+                os.killpg(child.pid, signal.SIGKILL)  # with what it started, a pgbench say
                 await child.wait()
-            raise
     lines = output.decode(errors="replace").splitlines()
     if child.returncode != 0 or not lines:
-        raise RuntimeError(f"{entry.peer} {entry.measure} failed:\n" + "\n".join(lines[-15:]))
+        raise RuntimeError(f"{entry.peer} {entry.measure} failed:\n" + "\n".join(lines[-30:]))
     return Timing(**json.loads(lines[-1]))
 
 

@@ -6,6 +6,7 @@ pause, so that its late result is the first thing it does (is it accepted?).
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.databases import Server
 from benchmarks.ownership.app import Hold
-from benchmarks.ownership.bench import Bench, Entry
+from benchmarks.ownership.bench import PATIENCE, Bench, Entry
 
 SETTINGS = {
     "HAND_ROLLED_LEASE_TTL": "2",
@@ -79,4 +80,5 @@ async def _accepted(bench: Bench) -> bool:
 async def _stop_all(bench: Bench) -> None:
     for process in bench.cluster.running:
         process.send(signal.SIGTERM)
-        await process.child.wait()
+        async with asyncio.timeout(PATIENCE):
+            await process.child.wait()

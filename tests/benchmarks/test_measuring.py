@@ -11,7 +11,7 @@ from benchmarks.databases import Server, benchmark_server
 from benchmarks.ownership.cancel import cancellations
 from benchmarks.ownership.zombie import zombies
 from benchmarks.peers import hand_rolled_fast_peer, hand_rolled_peer
-from benchmarks.rounds import Contest, Entry
+from benchmarks.rounds import Contest, Entry, measured
 from benchmarks.store.claims import claim_rate, claiming, in_turns
 from benchmarks.store.growth import by_backlog
 from benchmarks.store.snapshot import under_snapshot
@@ -52,6 +52,12 @@ async def test_a_failing_measurement_says_why(server: Server) -> None:
     contest = Contest("nothing", "x/s", {"nobody": Entry("hand_rolled", "no_such_measure", 1)})
     with pytest.raises(RuntimeError, match="no_such_measure"):
         await contest.held(server.database, 1, lambda line: None)
+
+
+async def test_a_measurement_that_hangs_ends_and_says_where(server: Server) -> None:
+    entry = Entry("hand_rolled", "noop", 1_000_000)
+    with pytest.raises(RuntimeError, match="by_clients"):
+        await measured(server.database, entry, patience=8)
 
 
 async def test_concurrent_claims_are_all_counted(server: Server) -> None:

@@ -9,8 +9,10 @@ The parts, in the order in which a comparison uses them:
 - `plan`        the seeded plan: what is started, broken and cancelled
 - `faults`      one fault at a time, timed, and confirmed to have landed on work in flight
 - `campaign`    one arm under its plan; `stage` gives it a server, a world and workers
+- `crowd/`      beside it, what its runs never need: limits, budgets, signals, a run that kills
 - `evidence`    what a campaign leaves on disk; everything below reads only that
-- `checks`      the invariants: pure functions, verdict pass, FAIL or unknown
+- `checks`      the invariants: pure functions, verdict pass, FAIL or unknown; `promises` has what
+                an arm never promised
 - `measures/`   recovery, duplicates, zombies, cancellations
 - `report`      the table, the differences, and what it does not show; `page/` the same as HTML
 

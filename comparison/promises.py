@@ -21,9 +21,10 @@ NOT_PROMISED: Mapping[str, Mapping[str, str]] = {
     },
     "hand_rolled": {},
     "temporal": {
-        # The worker is told of a timeout by the server, with its next heartbeat. Until then, and
-        # for a task that it was handed while it was frozen, it goes on; the server refuses results.
-        "INV-TRUST": "its SDK keeps no deadline after which a worker stops by itself",
+        # The server ends an attempt at its timeout. The SDK's own timers follow five seconds later,
+        # so as not to race with the server, and a task that was handed to a frozen worker is begun
+        # when it wakes. The server refuses the results of both.
+        "INV-TRUST": "its SDK's own timers stop an attempt seconds after the timeout, not before",
         # Fairness keys share out a task queue. Under limits, the gate stands before the queues.
         "INV-FAIR": "its gate grants first come, first served",
         # `max_losses` bounds the workers that one step was lost with, whoever killed them.

@@ -15,6 +15,7 @@ from comparison.crowd.app import POOL
 from comparison.crowd.notes import Notes
 from comparison.evidence import Case
 from comparison.ledger import Call
+from comparison.owner_checks import CLOCKS_NS
 from comparison.trust_check import has_another_owner
 from comparison.verdicts import Findings
 from two_workers import Limits
@@ -42,7 +43,7 @@ def inv_cap(case: Case, crowd: Notes) -> Findings:
             if not call.executed or most is None or has_another_owner(case, call, now):
                 continue
             flying = [c for c in calls if c.executed and c.in_flight_at(now)]
-            gone = [c for c in flying if has_another_owner(case, c, now)]
+            gone = [c for c in flying if has_another_owner(case, c, now + CLOCKS_NS)]
             zombies |= {c.begin.call for c in gone}
             together = {resource.counts(c) for c in flying if c not in gone}
             problem = f"{call.who.key}: {len(together)} of {resource.name} at once, {most} allowed"

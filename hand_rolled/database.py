@@ -132,9 +132,14 @@ class Database:
     async def _run(
         self, statement: LiteralString, parameters: dict[str, Any], *, prepare: bool | None = None
     ) -> list[Row]:
-        async with self._pool.connection() as connection:
+        # Not `self._pool.connection()`: its commit, on the way out, is no use under autocommit and
+        # takes as long as all else that Python does here.
+        connection = await self._pool.getconn()
+        try:
             cursor = await connection.execute(statement, parameters, prepare=prepare)
-            return await cursor.fetchall() if cursor.description else []
+            return [] if cursor.rownumber is None else await cursor.fetchall()
+        finally:
+            await self._pool.putconn(connection)
 
     async def fetch_one(self, statement: LiteralString, /, **parameters: Any) -> Row | None:
         """The first row, or None."""
@@ -158,8 +163,10 @@ async def bounded(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """
     running = asyncio.create_task(work)
     try:
-        async with asyncio.timeout(seconds):
-            return await asyncio.shield(running)
+        await asyncio.wait([running], timeout=seconds)
+        if not running.done():
+            raise TimeoutError
+        return running.result()
     finally:
         while not running.done():
             running.cancel()

@@ -104,22 +104,17 @@ _ALL = (
         scenario="kill",
         says="what is recorded is executed again",
         file="handler.py",
-        text=(
-            "        if place in self.recorded:\n"
-            "            return self._replayed(place, step, self.recorded[place])\n"
-            "        return await self.effects.perform("
-        ),
-        without="        return await self.effects.perform(",
+        text="        if recorded is not None:\n            return recorded\n",
     ),
     Guard(
         name="replay",
         invariant="INV-RESUME",
         scenario="deploy",
         says="a recorded outcome is handed to whatever the agent asks for now",
-        file="handler.py",
+        file="replay.py",
         text=(
             "        if found.fingerprint != asked:\n"
-            "            raise ReplayMismatch(key=key, recorded=found.fingerprint, asked=asked)\n"
+            "            raise self._mismatch(place, found.fingerprint, asked)\n"
         ),
     ),
     Guard(

@@ -36,9 +36,13 @@ SLOT_POLL = 0.1
 
 @dataclass(frozen=True)
 class Later:
-    """Not done; go on in `seconds`."""
+    """Not done; go on in `seconds` (None: time alone brings nothing).
 
-    seconds: float
+    Who waits for a signal goes on, too, when others have come than the `signals_seen` so far.
+    """
+
+    seconds: float | None
+    signals_seen: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,45 +1,37 @@
 """The driver: an agent under a lease. Hold it beside `temporal_version/workflow.py`.
 
-The agent asks for batches of steps. A step that is in the journal is not performed again; its
-recorded outcome is sent in, after checking that the agent still asks for the same thing. Any other
-step is performed and recorded under the fence. A batch is complete when each of its steps has an
-outcome; until then the run leaves its lease and waits.
+A worker owns the run and performs its steps itself, each batch under the run's lease:
+
+    claim       an UPDATE of the run's row, which one worker wins (`claim.py`)
+    lease       `lease_ttl`, by the database's clock (`lease.py`)
+    heartbeat   one UPDATE for all runs of a worker; a beat of a step is *progress*, beside it
+    reclaim     whichever worker looks first after the lease has ended (`reclaim.py`)
+    generation  counted by the run's row; every write asks for it (`journal.py`)
+
+After a takeover the agent is advanced again from its beginning, with the outcomes of the journal.
+A record holds the step's fingerprint, so an agent that now asks for something else raises
+`ReplayMismatch`: the run waits for a worker whose code fits. Whatever the agent itself raises
+fails the *run*. What needs no worker (a sleep, a signal, the pause before a retry) the run awaits
+*parked*, without a lease.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from hand_rolled.effects import Effects, Later
-from hand_rolled.entries import OpenStep, Place, Recorded
+from hand_rolled.entries import Place
 from hand_rolled.journal import Journal
 from hand_rolled.lease import LeaseLost
-from hand_rolled.waits import sleep, take_signal
+from hand_rolled.replay import Replay, end
+from hand_rolled.waits import answer
 from two_workers.apps import App, is_wait
-from two_workers.errors import ReplayMismatch
-from two_workers.steps import (
-    Done,
-    Failed,
-    Plan,
-    Sleep,
-    Step,
-    Succeeded,
-    WaitForSignal,
-    advance,
-    close,
-    fingerprint,
-    load_outcome,
-)
-
-log = logging.getLogger("hand_rolled.worker")
-
-FOREVER = float("inf")
+from two_workers.steps import Done, Failed, Sleep, Step, Succeeded, WaitForSignal, advance
 
 
 @dataclass(frozen=True)
@@ -75,108 +67,63 @@ class Handler:
 
     async def drive(self, payload: JsonValue) -> Finished | Parked | HandedOver:
         """Raises whatever the agent raises, `LeaseLost`, `BudgetExceeded`, `ReplayMismatch`."""
-        self.recorded, self.open_steps = await self.journal.load()
+        self.replay = await Replay.of(self.journal)
         plan = self.app.plan(payload)
         try:
             request, n = advance(plan, None), 0
             while not isinstance(request, Done):
                 if self.journal.lease.interrupted:
                     return HandedOver()
-                self._expect_no_more(Place(n, len(request.steps)))
+                self.replay.ends_at(Place(n, len(request.steps)))
                 outcomes = await self._batch(n, request.steps)
                 if isinstance(outcomes, Parked):
                     return outcomes
                 request, n = advance(plan, outcomes), n + 1
-            self._expect_no_more(Place(n, 0))
+            self.replay.ends_at(Place(n, 0))
             return Finished(self.app.dump_result(request.value))
         finally:
-            _close(plan)
+            end(plan)
 
     async def _batch(self, n: int, steps: Sequence[Step[Any]]) -> list[Succeeded | Failed] | Parked:
-        """Effects first, all at once; then the waits, which need no worker."""
-        done: dict[int, Succeeded | Failed | Later] = {}
-
-        async def once(i: int) -> None:
-            done[i] = await self._once(Place(n, i), steps[i])
-
+        """All effects of a batch at the same time; then its waits, which need no worker."""
+        asked = [(Place(n, i), step) for i, step in enumerate(steps)]
         try:
             async with asyncio.TaskGroup() as group:
-                for i, step in enumerate(steps):
-                    if not is_wait(step):
-                        group.create_task(once(i))
+                tasks = {
+                    place: group.create_task(self._once(place, step))
+                    for place, step in asked
+                    if not is_wait(step)
+                }
         except BaseExceptionGroup as several:
             raise _the_one_that_matters(several) from None
-        signals_seen: list[int] = []
-        for i, step in enumerate(steps):
+        done = {place: task.result() for place, task in tasks.items()}
+        for place, step in asked:
             if is_wait(step):
-                done[i] = await self._wait(Place(n, i), step, signals_seen)
-        later = [it.seconds for it in done.values() if isinstance(it, Later)]
+                done[place] = await self._once(place, step)
+        later = [it for it in done.values() if isinstance(it, Later)]
         if later:
-            times = [seconds for seconds in later if seconds < FOREVER]
-            # The fewest: a signal that came between two looks must keep the run from parking.
-            return Parked(
-                wait=min(times, default=None), signals_seen=min(signals_seen, default=None)
-            )
-        return [it for i in range(len(steps)) if not isinstance(it := done[i], Later)]
+            return _park(later)
+        return [it for place, _ in asked if not isinstance(it := done[place], Later)]
 
     async def _once(self, place: Place, step: Step[Any]) -> Succeeded | Failed | Later:
         """The recorded outcome; else perform the step and record it."""
-        if place in self.recorded:
-            return self._replayed(place, step, self.recorded[place])
-        return await self.effects.perform(place, step, self.open_steps.get(place, OpenStep()))
-
-    async def _wait(
-        self, place: Place, step: Step[Any], signals_seen: list[int]
-    ) -> Succeeded | Failed | Later:
-        if place in self.recorded:
-            return self._replayed(place, step, self.recorded[place])
+        recorded = self.replay.outcome(place, step)
+        if recorded is not None:
+            return recorded
         match step:
-            case Sleep(seconds=seconds):
-                remaining = await sleep(self.journal, place, seconds)
-                return Later(remaining) if remaining > 0 else await self.effects.slept(place, step)
-            case WaitForSignal(name=name):
-                taken, payload, seen = await take_signal(
-                    self.journal, place, name, fingerprint(step)
-                )
-                if taken:
-                    return Succeeded(value=payload)
-                signals_seen.append(seen)
-                return Later(FOREVER)
-        raise TypeError(f"not a wait: {step.kind}")
+            case Sleep() | WaitForSignal():
+                return await answer(self.effects, place, step)
+            case _:
+                return await self.effects.perform(place, step, self.replay.open_step(place))
 
-    def _expect_no_more(self, end: Place) -> None:
-        """Raise `ReplayMismatch` if more was recorded of this batch than the agent now asks for."""
-        if not self.recorded:
-            return
-        beyond = [p for p in self.recorded if p.batch == end.batch and p.position >= end.position]
-        if beyond:
-            first = min(beyond, key=lambda place: place.position)
-            raise ReplayMismatch(
-                key=f"{self.journal.lease.run_id}/{first.batch}.{first.position}",
-                recorded=self.recorded[first].fingerprint,
-                asked="nothing",
-            )
 
-    def _replayed(self, place: Place, step: Step[Any], found: Recorded) -> Succeeded | Failed:
-        asked = fingerprint(step)
-        key = f"{self.journal.lease.run_id}/{place.batch}.{place.position}"
-        if found.fingerprint != asked:
-            raise ReplayMismatch(key=key, recorded=found.fingerprint, asked=asked)
-        try:
-            return load_outcome(step, found.outcome)
-        except ValidationError as error:
-            raise ReplayMismatch(
-                key=key, recorded="another type of result", asked=f"{asked} ({error.error_count()})"
-            ) from error
+def _park(later: Sequence[Later]) -> Parked:
+    """Until the first of several reasons to go on."""
+    times = [it.seconds for it in later if it.seconds is not None]
+    # The fewest: a signal that came between two looks must keep the run from parking.
+    seen = [it.signals_seen for it in later if it.signals_seen is not None]
+    return Parked(wait=min(times, default=None), signals_seen=min(seen, default=None))
 
 
 def _the_one_that_matters(several: BaseExceptionGroup[BaseException]) -> BaseException:
     return min(several.exceptions, key=lambda error: not isinstance(error, LeaseLost))
-
-
-def _close(plan: Plan) -> None:
-    """End the agent. What it does wrong in a `finally` must not decide how its run ends."""
-    try:
-        close(plan)
-    except Exception:
-        log.exception("an agent that was being ended did not end cleanly")

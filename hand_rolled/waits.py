@@ -7,11 +7,14 @@ sleep ends is fixed when the agent first asks, and a signal is taken and recorde
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import assert_never
 
 from pydantic import JsonValue
 
+from hand_rolled.effects import Effects, Later
 from hand_rolled.entries import Place
 from hand_rolled.journal import RECORDED, Journal
+from two_workers.steps import Sleep, Succeeded, WaitForSignal, fingerprint
 
 # When a sleep ends. Its time is fixed when the agent first asks for it, and survives takeovers.
 SLEEP = """
@@ -62,6 +65,21 @@ SELECT EXISTS (SELECT FROM taken) AS taken, (SELECT payload FROM taken) AS paylo
        coalesce((SELECT max(seq) FROM signals s WHERE s.run_id = held.run_id), 0) AS seen
 FROM held
 """
+
+
+async def answer(effects: Effects, place: Place, step: Sleep | WaitForSignal) -> Succeeded | Later:
+    """The outcome of a wait that is over, now recorded; or when to look again."""
+    match step:
+        case Sleep(seconds=seconds):
+            remaining = await sleep(effects.journal, place, seconds)
+            return Later(remaining) if remaining > 0 else await effects.slept(place, step)
+        case WaitForSignal(name=name):
+            taken, payload, seen = await take_signal(
+                effects.journal, place, name, fingerprint(step)
+            )
+            return Succeeded(value=payload) if taken else Later(None, signals_seen=seen)
+        case _:
+            assert_never(step)
 
 
 async def sleep(journal: Journal, place: Place, seconds: float) -> float:

@@ -26,18 +26,17 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from temporal_version.handlers import Handlers
+from temporal_version.messages import MESSAGE_LIMIT, RUN_TYPE, RunInput, Signal
 from temporal_version.progress import Progress, end, stop_if_cancelled
+from temporal_version.registry import registered
 from temporal_version.step_call import perform
-
-with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import MESSAGE_LIMIT, RUN_TYPE, RunInput, Signal
-    from temporal_version.registry import preload, registered
-    from two_workers.errors import ReplayMismatch
-    from two_workers.steps import Done, Failed, Plan, Step, Succeeded, advance
+from two_workers.errors import ReplayMismatch
+from two_workers.steps import Done, Failed, Plan, Step, Succeeded, advance
 
 
 @workflow.defn(name=RUN_TYPE)
-class AgentRun:
+class AgentRun(Handlers):
     """One run of one agent."""
 
     @workflow.init
@@ -66,7 +65,7 @@ class AgentRun:
                 stop_if_cancelled()
                 outcomes = self.progress.recorded(request.steps)
                 if outcomes is None:
-                    outcomes = await self._perform(request.steps)
+                    outcomes = await self._batch(request.steps)
                     await self.progress.record(request.steps, outcomes)
                 request = advance(plan, outcomes)
             stop_if_cancelled()
@@ -77,7 +76,7 @@ class AgentRun:
         finally:
             end(plan)
 
-    async def _perform(self, steps: Sequence[Step[Any]]) -> list[Succeeded | Failed]:
+    async def _batch(self, steps: Sequence[Step[Any]]) -> list[Succeeded | Failed]:
         """All steps of a batch at the same time. Ends when the last of them has."""
         self.progress.begin(steps)
         # Not a TaskGroup: it cancels its tasks in the order of a set, which is another one on
@@ -95,23 +94,3 @@ class AgentRun:
     def deliver(self, signal: Signal) -> None:
         """A signal for the agent."""
         self.progress.inbox.deliver(signal)
-
-    @workflow.signal(name="granted")
-    def granted(self, permit_id: str) -> None:
-        """The gate granted a permit."""
-        self.progress.permits.granted.add(permit_id)
-
-    @workflow.signal(name="limits_now", unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON)
-    async def limits_now(self, gate: str) -> None:
-        """Limits came into force while the run was active."""
-        await self.progress.permits.join(gate)
-
-    @workflow.query(name="step")
-    def step(self, key: str) -> JsonValue:
-        """A step in flight that was too large for history: its activity asks for it here."""
-        return self.progress.by_reference[key]
-
-
-# While a worker is being made, this imports its agents: one that the sandbox refuses stops the
-# worker at once, instead of every run that the worker would get.
-preload()

@@ -28,6 +28,9 @@ def main() -> None:
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=1,  # a follower's open question is no reason to stay
+        # Longer than any comparison: a connection that is closed as idle while the next call is on
+        # its way down it looks to that caller like a failed call.
+        timeout_keep_alive=24 * 3600,
     )
     print(f"world http://127.0.0.1:{sockets[0].getsockname()[1]}", flush=True)  # noqa: T201 - the line that the harness waits for
     uvicorn.Server(config).run(sockets=sockets)

@@ -29,6 +29,7 @@ from rich.console import Console
 from comparison.arms import ARMS, Arm, find_arm
 from comparison.breakers.catalogue import STALL_SECONDS, find_kind, why_not
 from comparison.kinds import KINDS, FaultKind
+from comparison.overloads import overload_all
 from comparison.plan import Plan, arm_order, grid, make_plan, spread
 from comparison.plan import blocks as deal
 from comparison.progress import Progress
@@ -113,6 +114,9 @@ async def compare_full(
     _agree(directory, {"faults": sorted(kinds), "samples": samples, "blocks": blocks})
     _announce(directory, chosen, plans)
     await carry_out(directory, chosen, plans)
+    progress = Progress(Console())
+    with progress.live():
+        await overload_all(chosen, directory, lambda arm, text: progress.within(arm)(text))
     return conclude(directory, Console())
 
 

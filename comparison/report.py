@@ -10,12 +10,13 @@ differ by chance: all the others are there to explore, not to conclude from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from comparison import cells
 from comparison.arms import find_arm
+from comparison.breakers.overload import Overload
 from comparison.measures import CAUSES, KINDS, OTHERS, Measures
 from comparison.meters import LOG, WRITES
 from comparison.verdicts import Verdict
@@ -45,6 +46,7 @@ class ArmResult:
     measures: Measures
     server: dict[str, str]
     cpu_pressure: float | None = None
+    overloads: Mapping[str, Overload] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
         *filled(_zombies()),
         *_runs(results),
         *filled(_overhead()),
+        *_overload(results),
     ]
 
 
@@ -246,3 +249,26 @@ def _overhead() -> Iterator[Line]:
     yield section, "write-ahead log", lambda m: cells.kilobytes(m.overhead.whole.each(LOG))
     yield section, "rows written", lambda m: cells.each(m.overhead.whole.rows_written)
     yield section, "Temporal Cloud actions a run", lambda m: cells.count(m.overhead.whole.billable)
+
+
+def _overload(results: Sequence[ArmResult]) -> Iterator[Row]:
+    """Two arrive for each that ends. Limits bound what is at work; nobody is sent away."""
+    section = "Overload, without and within limits"
+    figures: dict[str, Callable[[Overload], str]] = {
+        "most model calls at once": lambda o: str(o.most_model_calls_at_once),
+        "most runs at work": lambda o: str(o.most_runs_at_work),
+        "queue age, first quarter and last": lambda o: (
+            f"{o.age_first_quarter:.1f} s, {o.age_last_quarter:.1f} s"
+        ),
+        "spent": lambda o: f"${o.micro_usd / cells.USD:.3f}",
+        "spent a second": lambda o: f"${o.micro_usd_per_second / cells.USD:.4f}",
+    }
+    if not any(result.overloads for result in results):
+        return
+    for label, said in figures.items():
+        for name in ("without", "within"):
+            filled = tuple(
+                said(result.overloads[name]) if name in result.overloads else "has no limits"
+                for result in results
+            )
+            yield Row(section, f"{label}, {name}", filled)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from comparison.files import to_csv, to_junit
 from comparison.ledger import Ledger
 from comparison.measures import measure
 from comparison.measures import pool as pool_measures
+from comparison.overloads import read_overloads
 from comparison.page.page import to_html
 from comparison.plan import Plan
 from comparison.render import Report, to_markdown, to_terminal
@@ -75,7 +76,10 @@ def _read(directory: Path) -> tuple[Report, dict[str, list[Case]]]:
         scene = paid(Ledger.read(directory / "scene" / "ledger.jsonl"))
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{directory}: not the results of a whole comparison: {error}") from error
-    results = [judged(cases) for cases in evidence.values()]
+    results = [
+        replace(judged(cases), overloads=read_overloads(directory, arm))
+        for arm, cases in evidence.items()
+    ]
     seed, environment = experiment["seed"], experiment["environment"]
     return Report(seed, environment, scene, results, experiment["seconds"]), evidence
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,16 @@ from .planted import Planted
 from .planted_crowd import PlantedCrowd
 
 ARMS = ["hand_rolled", "temporal+tuned"]
+LOADED = {
+    "limits": {},
+    "arrivals": 24,
+    "most_runs_at_work": 9,
+    "most_model_calls_at_once": 7,
+    "age_first_quarter": 0.1,
+    "age_last_quarter": 2.5,
+    "micro_usd": 1_000_000,
+    "seconds": 10.0,
+}
 
 
 def keep(case: Case, directory: Path) -> None:
@@ -43,6 +54,8 @@ def done(tmp_path: Path) -> Path:
     (home / "scene" / "played").touch()
     for arm in ARMS:
         keep(PlantedCrowd().beside(Planted(), arm), home / "block-01" / arm)
+        (home / "overload" / arm).mkdir(parents=True)
+        (home / "overload" / arm / "overload.json").write_text(json.dumps({"without": LOADED}))
     return home
 
 
@@ -62,6 +75,9 @@ async def test_a_comparison_goes_on_where_it_was_interrupted(tmp_path: Path, don
         *("asked.json", "experiment.json", "results.json", "summary.md", "summary.csv"),
         *("junit.xml", "report.html"),
     }
+    summary = (done / "summary.md").read_text()
+    assert "| queue age, first quarter and last, without | 0.1 s, 2.5 s | 0.1 s, 2.5 s |" in summary
+    assert "| spent a second, within | has no limits | has no limits |" in summary
 
 
 async def test_campaigns_of_another_experiment_are_not_gone_on_with(

@@ -79,20 +79,27 @@ WITH me AS MATERIALIZED (
 ), gate AS MATERIALIZED (
     SELECT max_active, max_active_per_tenant FROM limits WHERE counted FOR SHARE
 ), turn AS MATERIALIZED (
+    -- Down the line until enough tenants are found: only for those is it asked whether runs wait.
     SELECT t.tenant,
            coalesce(t.max_active, gate.max_active_per_tenant, 2147483647) - t.active AS room
-    FROM tenants t CROSS JOIN gate
+    FROM gate CROSS JOIN (
+        SELECT tenant, last_claimed_at FROM tenants ORDER BY last_claimed_at, tenant
+    ) line
+    CROSS JOIN LATERAL (
+        SELECT r.run_id FROM runs r
+        WHERE r.tenant = line.tenant
+          AND r.status = 'pending' AND r.kind = %(kind)s AND r.suspect = %(suspect)s
+          AND (r.code_version IS NULL OR r.code_version = %(code)s)
+          AND NOT (%(worker)s = ANY (r.unfit_workers))
+        ORDER BY r.priority, r.ready_at, r.run_id
+        LIMIT 1
+    ) waiting
+    JOIN tenants t ON t.tenant = line.tenant
     -- After the lock PostgreSQL checks this again on the newest version of the row: that is what
     -- makes the count exact. A count(*) over runs would still see the old snapshot.
     WHERE t.active < coalesce(t.max_active, gate.max_active_per_tenant, 2147483647)
       AND EXISTS (SELECT FROM me)
-      AND EXISTS (
-        SELECT FROM runs r
-        WHERE r.tenant = t.tenant
-          AND r.status = 'pending' AND r.kind = %(kind)s AND r.suspect = %(suspect)s
-          AND (r.code_version IS NULL OR r.code_version = %(code)s)
-          AND NOT (%(worker)s = ANY (r.unfit_workers)))
-    ORDER BY t.last_claimed_at, t.tenant
+    ORDER BY line.last_claimed_at, line.tenant
     LIMIT %(want)s
     FOR NO KEY UPDATE OF t SKIP LOCKED
 ), total AS MATERIALIZED (

@@ -81,8 +81,15 @@ NOTES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "claim-within-limits": (
+        (
+            "CROSS JOIN LATERAL (\n        SELECT r.run_id FROM runs r",
+            "asked of one tenant after the other, not of all: a join would be planned otherwise",
+        ),
         ("WHERE t.active <", "checked again after the lock, on the newest row: the count is exact"),
-        ("ORDER BY t.last_claimed_at", "tenants take turns: who floods the queue starves nobody"),
+        (
+            "ORDER BY line.last_claimed_at",
+            "tenants take turns: who floods the queue starves nobody",
+        ),
         (
             "(SELECT count(*) FROM turn) > 0",
             "reads all of `turn` first: tenants are locked before the total",

@@ -12,6 +12,7 @@ from benchmarks.peers.clock import connected
 from benchmarks.store.backlog import KIND
 from hand_rolled.claim import Claimed, Claims
 from hand_rolled.database import Database
+from hand_rolled.fast.claims import FastClaims
 from hand_rolled.settings import read_settings
 from two_workers import engine_plugin
 
@@ -33,7 +34,7 @@ async def claiming(url: str, env: Mapping[str, str]) -> AsyncIterator[Claim]:
     async with connected(url) as conn:
         await conn.execute(REGISTER)
     async with Database(settings, application="bench").opened() as database:
-        claims = Claims(database, "bench")
+        claims = (FastClaims if settings.fast else Claims)(database, "bench")
         yield lambda want: claims.claim(KIND, "1", want=want)
 
 

@@ -12,6 +12,7 @@ import gc
 from typing import Any
 
 from hand_rolled.claim import Claimed
+from hand_rolled.fast.claims import FastClaims
 from hand_rolled.fast.commit import GroupCommit
 from hand_rolled.fast.journal import FastEffects, FastHandler, FastJournal
 from hand_rolled.handler import Finished, HandedOver, Parked
@@ -30,6 +31,7 @@ class FastShift(Shift):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._claims = FastClaims(self._database, self._owner)
         self._look_around_at = 0.0
         self._group = GroupCommit(
             self._database, owner=self._owner, process=self._process, ended=self.keeper.drop

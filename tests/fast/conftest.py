@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hand_rolled.fast.claims import FastClaims
 from hand_rolled.settings import Settings
 from tests.fast.journal import grouped
 from tests.hand_rolled.bench import Store
@@ -23,6 +24,11 @@ def settings(url: str) -> Settings:
 @pytest.fixture(autouse=True)
 def _journals_write_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "journal", grouped)
+
+
+@pytest.fixture(autouse=True)
+def _claims_begin_at_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Store, "claims", lambda store, worker: FastClaims(store.database, worker))
 
 
 @pytest.fixture(autouse=True)

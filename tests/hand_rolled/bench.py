@@ -48,7 +48,7 @@ class Hand:
     code: str = "1"
 
     def __post_init__(self) -> None:
-        self.claims = Claims(self.store.database, self.owner)
+        self.claims = self.store.claims(self.owner)
         self.reclaims = Reclaims(self.store.database, self.owner)
 
     async def claim(self, want: int = 1, *, suspect: bool = False) -> list[Held]:
@@ -124,6 +124,9 @@ class Store:
         self.engine = HandRolledEngine(self.database)
         self._looking = asyncio.Lock()
         self._eye: psycopg.AsyncConnection[Row] | None = None
+
+    def claims(self, worker: str) -> Claims:
+        return Claims(self.database, worker)
 
     def journal(self, lease: Lease, process: str) -> Journal:
         return Journal(self.database, lease, process)

@@ -7,15 +7,16 @@ returns when its own run is durable, as ever.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, LiteralString
 
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
 from hand_rolled.entries import as_json
 
 MAX_ROWS = 500
-BULK_ROWS = 250
-"""While the database inserts so many, the client prepares the next."""
+BULK_ROWS, IN_FLIGHT = 250, 2
+"""While the database inserts two groups of so many, the client prepares the next."""
 
 # (nothing) → pending, many at once. Runs that exist are left as they are; their ids are returned.
 # Tenants and runs are inserted in one order, so two clients that start the same runs in the same
@@ -37,6 +38,7 @@ WITH asked AS MATERIALIZED (
 SELECT run_id FROM asked EXCEPT SELECT run_id FROM started
 """
 
+DIGESTS = "SELECT run_id, digest FROM runs WHERE run_id = ANY (%(run_ids)s)"
 SHOW = "SELECT * FROM runs_seen WHERE run_id = ANY (%(run_ids)s)"
 
 Values = dict[str, Any]
@@ -61,17 +63,24 @@ class Starts:
                 self._sending = asyncio.create_task(self._send_all())
         return await asyncio.shield(self._waiting[run_id][1])
 
-    async def start_many(self, runs: Sequence[Values]) -> list[str]:
-        """Start them all. Returns the ids of those that existed, which are left as they are."""
-        existed: list[Row] = []
-        sending: asyncio.Task[list[Row]] | None = None
-        for first in range(0, len(runs), BULK_ROWS):
-            text = as_json(_in_order(runs[first : first + BULK_ROWS]))
-            existed += await sending if sending is not None else []
-            sending = asyncio.create_task(self._send(text))
-            await asyncio.sleep(0)  # let it go out before the next group is prepared
-        existed += await sending if sending is not None else []
-        return [row["run_id"] for row in existed]
+    async def start_many(self, runs: Iterable[Values]) -> dict[str, str]:
+        """Start them all. Returns the digests of those that existed, which are left as they are."""
+        rest = iter(runs)
+        sending: list[asyncio.Task[list[Row]]] = []
+        existed: list[str] = []
+        try:
+            while group := list(islice(rest, BULK_ROWS)):
+                text = as_json(_in_order(group))
+                if len(sending) == IN_FLIGHT:
+                    existed += [row["run_id"] for row in await sending.pop(0)]
+                sending.append(asyncio.create_task(self._send(text)))
+                await asyncio.sleep(0)  # let it go out before the next group is prepared
+            for task in sending:
+                existed += [row["run_id"] for row in await task]
+        finally:
+            await asyncio.gather(*sending, return_exceptions=True)
+        found = await self._fetch(DIGESTS, run_ids=existed) if existed else []
+        return {row["run_id"]: row["digest"] for row in found}
 
     async def _send_all(self) -> None:
         while self._waiting:

@@ -38,6 +38,8 @@ async def overload_all(
                 found[name] = await overload(arm, place / name, limits)
             except BadInput as refusal:
                 say(arm.name, str(refusal))
+            except TimeoutError:  # hours of other figures must not be lost for this one
+                say(arm.name, "stood still for too long; not measured")
         (place / "overload.json").write_bytes(_OVERLOADS.dump_json(found, indent=1))
 
 

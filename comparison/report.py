@@ -268,7 +268,7 @@ def _overload(results: Sequence[ArmResult]) -> Iterator[Row]:
     for label, said in figures.items():
         for name in ("without", "within"):
             filled = tuple(
-                said(result.overloads[name]) if name in result.overloads else "has no limits"
+                said(result.overloads[name]) if name in result.overloads else "not measured"
                 for result in results
             )
             yield Row(section, f"{label}, {name}", filled)

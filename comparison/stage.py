@@ -34,8 +34,8 @@ TOOL_LATENCY = (0.02, 0.15)
 """Seconds; drawn for each call from its place and input."""
 
 
-async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
-    """One arm, start to end. Its evidence is under `directory` afterwards.
+async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say, *, crowded: bool = True) -> Case:
+    """One arm, start to end, with its crowd or alone. Its evidence is under `directory` afterwards.
 
     Raises `EngineUnavailable` if its server does not start.
     """
@@ -43,7 +43,7 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
     clock, pressure = Clock.now(), Pressure.now()
     say(f"starting the server of {arm.engine}")
     async with (
-        beside(arm, plan.seed, directory / "crowd", clock) as crowd_ended,
+        beside(arm, plan.seed, directory / "crowd", clock, wanted=crowded) as crowd_ended,
         arm_server(arm) as (env, server),
         Cluster.open(directory / "logs") as cluster,
         open_world(
@@ -79,7 +79,8 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say) -> Case:
         ledger = world.ledger
         records = await collect(engine, env, ends, ledger, clock, directory / "logs")
         busy = pressure.since()
-        say("waiting for the crowd's last runs")
+        if crowded:
+            say("waiting for the crowd's last runs")
         crowd = await crowd_ended()
         case = _case(campaign, records, tuple(ends), ledger, clock.checked(), busy)
         case.write(directory)

@@ -11,11 +11,14 @@ from comparison.proxy import BOTH, Direction, Proxy, Trap
 
 @dataclass
 class Silence:
-    """Silent in some directions. Confirmed by bytes that met the silence in the first of them.
+    """Silent in some directions. Confirmed by bytes that met the silence.
 
     A worker that cannot be heard (silent in both directions, or *mute*) loses its work to another
     one. A worker that is *deaf* (silent to the client) is the nastier case: the server does what
     it is told, renews and records, and the worker does not learn so.
+
+    The bytes may be the server's in a full silence: a worker that waits for the answer to its
+    heartbeat may keep its next word to itself until it has it (Temporal's does).
     """
 
     proxy: Proxy
@@ -25,13 +28,12 @@ class Silence:
         self.proxy.silence(*self.directions)
 
     async def problem(self) -> str | None:
-        first = self.directions[0]
         try:
             async with asyncio.timeout(CONFIRM):
-                while not self.proxy.withheld[first]:
+                while not any(self.proxy.withheld[way] for way in self.directions):
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            return f"nothing was on its way {first} during the silence"
+            return f"nothing was on its way {' or '.join(self.directions)} during the silence"
         return None
 
     async def heal(self) -> None:

@@ -43,4 +43,5 @@ async def bring_once(
     `point` is the first of the kind's points if it is not given. Raises `BadInput` when nobody is
     left to go on.
     """
-    return await run_arm(arm, plan_of_one(kind, point or KINDS[kind].points[0]), directory, say)
+    plan = plan_of_one(kind, point or KINDS[kind].points[0])
+    return await run_arm(arm, plan, directory, say, crowded=False)

@@ -73,7 +73,9 @@ class Stall:
         """A stall ends by itself."""
 
     def _said(self, words: str) -> int:
-        return self.victim.log.read_text().count(words)
+        """How many lines of its log begin so, after their time."""
+        lines = self.victim.log.read_text().splitlines()
+        return sum(line.partition(" ")[2].startswith(words) for line in lines)
 
 
 @dataclass

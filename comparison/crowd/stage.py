@@ -36,13 +36,14 @@ MODEL_LATENCY = (0.1, 0.4)
 
 @asynccontextmanager
 async def beside(
-    arm: Arm, seed: int, directory: Path, clock: Clock
+    arm: Arm, seed: int, directory: Path, clock: Clock, *, wanted: bool
 ) -> AsyncIterator[Callable[[], Awaitable[Case | None]]]:
     """A crowd on its way while the block goes on. What is yielded waits for its case.
 
-    None for an arm without a crowd. Leaving the block early ends the crowd in order.
+    None for an arm without a crowd, or when none is `wanted`. Leaving the block early ends the
+    crowd in order.
     """
-    if not has_crowd(arm):
+    if not (wanted and has_crowd(arm)):
         yield _nobody
         return
     task = asyncio.create_task(gather(arm, seed, directory, clock))

@@ -104,7 +104,9 @@ async def test_workers_that_never_become_ready_end_the_campaign_with_one_clear_l
 ) -> None:
     monkeypatch.setattr("comparison.stage.worker_app", lambda kinds: ("nowhere.app:APP", {}))
     with pytest.raises(NoWorkers, match="no worker became ready"):
-        await run_arm(find_arm("story"), plan_of_one("kill", "begin"), tmp_path, print)
+        await run_arm(
+            find_arm("story"), plan_of_one("kill", "begin"), tmp_path, print, crowded=False
+        )
 
 
 async def test_workers_that_all_die_end_the_campaign_with_one_clear_line(
@@ -114,4 +116,6 @@ async def test_workers_that_all_die_end_the_campaign_with_one_clear_line(
     monkeypatch.setattr("comparison.stage.worker_app", lambda kinds: dying)
     monkeypatch.setattr("comparison.campaign.QUIET", 5.0)
     with pytest.raises(NoWorkers, match="0 workers are up"):
-        await run_arm(find_arm("story"), plan_of_one("kill", "begin"), tmp_path, print)
+        await run_arm(
+            find_arm("story"), plan_of_one("kill", "begin"), tmp_path, print, crowded=False
+        )

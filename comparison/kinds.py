@@ -97,7 +97,7 @@ KINDS: dict[FaultKind, Kind] = {
     ),
     "pause": Kind(
         what="SIGSTOP until somebody else has the work, then SIGCONT",
-        points=EVERYWHERE,
+        points=("reply", *(point for point in EVERYWHERE if point != "reply")),
         takes_away=True,
         spares=True,
         returns=True,

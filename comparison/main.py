@@ -45,7 +45,7 @@ FULL_BLOCKS, FULL_SAMPLES = 6, 60
 """60 faults in each important cell of each arm: one more than a p95 needs."""
 BETWEEN_FAULTS = 2.5
 """Seconds that a fault takes besides what it is there to show: aiming, and a new worker's start."""
-AROUND_FAULTS = 20.0
+AROUND_FAULTS = 30.0
 """Seconds that a campaign takes besides its faults."""
 
 

@@ -35,7 +35,7 @@ _SEED = click.option(
 @click.option("--workers", default=3, show_default=True, help="Worker processes at a time.")
 @click.option("--investigations", default=12, show_default=True, help="Runs for each arm.")
 @click.option("--kills", default=7, show_default=True, help="SIGKILLs for each arm.")
-@click.option("--pauses", default=3, show_default=True, help="SIGSTOPs for each arm.")
+@click.option("--pauses", default=2, show_default=True, help="SIGSTOPs for each arm.")
 @click.option("--silences", default=2, show_default=True, help="Networks silenced for each arm.")
 @click.option("--cuts", default=1, show_default=True, help="Cuts after a record, before its reply.")
 @click.option("--stalls", default=1, show_default=True, help="Event loops standing still.")

@@ -8,8 +8,8 @@ somebody else starts. Seen from outside:
 - once it is back, it begins nothing that has another owner by then.
 
 What is not seen is the moment at which it looked: a worker may be frozen between that look and the
-call, and the call leaves as it wakes. So a call within `ON_ITS_WAY_NS` of waking is no violation,
-and is only counted; the fence is there for it.
+call, and the call leaves as it wakes. So a call that comes with the waking, or within
+`ON_ITS_WAY_NS` after it, is no violation and is only counted; the fence is there for it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from collections.abc import Iterator
 from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord
 from comparison.faults import takeovers
-from comparison.kinds import KINDS
+from comparison.kinds import KINDS, FaultKind
 from comparison.ledger import Call
 from comparison.run_checks import ON_ITS_WAY_NS
 from comparison.verdicts import Check, Findings
+
+CUT_OFF: tuple[FaultKind, ...] = ("silence", "mute", "deaf")
+"""Faults under which a worker runs on. Under the others it cannot begin anything before it wakes,
+which is a little earlier than the harness hears of it."""
 
 
 def inv_trust(case: Case) -> Findings:
@@ -72,7 +76,7 @@ def _begun_without_trust(
         begun = call.begin.t_ns
         if call.who.worker != fault.victim or begun <= fault.after_ns + timeout_ns:
             continue
-        if begun < fault.resumed_ns:
+        if fault.kind in CUT_OFF and begun < fault.resumed_ns:
             late[call.who.run].append(call)
         elif has_another_owner(case, call, begun):
             frozen = begun <= fault.resumed_ns + ON_ITS_WAY_NS

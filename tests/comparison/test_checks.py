@@ -226,6 +226,13 @@ def test_a_call_that_was_frozen_on_its_way_is_said_and_not_judged() -> None:
     assert verdict.detail == "1 runs at stake; 1 calls may have been frozen on their way"
 
 
+def test_a_worker_may_wake_a_little_before_the_harness_hears_of_it() -> None:
+    planted = Planted()
+    planted.faults[1] = planted.faults[1].model_copy(update={"kind": "stall"})
+    planted.call("run-1", "2.0", 1, "C", at=12.9, ends=13.0)
+    assert verdicts(planted.case())["INV-TRUST"].outcome is Outcome.PASS
+
+
 def test_a_fault_that_missed_makes_the_sample_unknown() -> None:
     planted = Planted()
     missed = fault(3, "kill", "B", "run-2/1.0", at=21.95)

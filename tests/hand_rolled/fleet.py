@@ -41,7 +41,7 @@ class Fleet:
         with (self.directory / f"{worker}.log").open("wb") as log:
             self.processes[worker] = subprocess.Popen(
                 [sys.executable, "-m", "tests.hand_rolled.process", worker],
-                env=env, stdout=log, stderr=log, start_new_session=True,
+                env=env, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         return worker
 
@@ -50,13 +50,13 @@ class Fleet:
 
     def kill(self, worker: str) -> None:
         self.processes[worker].kill()
-        self.processes[worker].wait()
+        self.processes[worker].communicate()
 
     def close(self) -> None:
         for process in self.processes.values():
             if process.poll() is None:
                 process.kill()
-                process.wait()
+            process.communicate()
 
     def log(self, worker: str) -> str:
         return (self.directory / f"{worker}.log").read_text()

@@ -87,7 +87,10 @@ def app(kind: str = "test", **more: Any) -> App:
 
 async def main() -> None:
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    # Nobody writes to it: it can be read when whoever started us is gone.
+    loop.add_reader(sys.stdin.fileno(), os._exit, 1)
     worker = PLUGIN.worker(PLUGIN.settings(os.environ), [app()], worker_id=sys.argv[1])
     await worker.run(stop)
 

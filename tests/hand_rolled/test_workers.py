@@ -173,6 +173,7 @@ async def test_a_poison_run_is_failed_and_its_neighbours_are_not(fleet: Fleet) -
         while (await fleet.store.engine.get(poison)).state != "failed":
             for worker, process in list(fleet.processes.items()):
                 if process.poll() is not None:
+                    fleet.kill(worker)
                     del fleet.processes[worker]
             while len(fleet.processes) < 3:
                 fleet.start(**crash)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from comparison.checks import judge
+from comparison.arms import ARMS
+from comparison.checks import CHECKS, judge
 from comparison.crowd.notes import Count, LimitsSet
+from comparison.promises import NOT_PROMISED
 from comparison.verdicts import Outcome, Verdict, pool, worst
 from two_workers import Limits, RunState
 
@@ -171,3 +173,10 @@ def test_an_arm_without_a_crowd_promises_nothing_of_it() -> None:
     for invariant, _ in PLANTED_IN_THE_CROWD:
         assert found[invariant].outcome is Outcome.NOT_PROMISED
         assert "seen" not in found[invariant].detail
+
+
+def test_the_table_of_promises_names_every_engine_and_only_what_is_checked() -> None:
+    assert set(NOT_PROMISED) == {arm.engine for arm in ARMS.values()}
+    assert {name for lacking in NOT_PROMISED.values() for name in lacking} <= {
+        check.invariant for check in CHECKS
+    }

@@ -9,12 +9,12 @@ import pytest
 from comparison.break_one import GUARDS, Guard, difference, find_guard
 from comparison.ladder.rungs import RUNGS
 from comparison.mapping.concept import Concept, concepts, find_concept
-from comparison.mapping.coverage import Sentence, follow, sentences
 from comparison.mapping.record import convicts
 from comparison.mapping.recording import stored
 from comparison.mapping.references import resolve
 from comparison.mapping.scenarios import SCENARIOS
 from comparison.mapping.timeline import lines
+from tests.study.lesson import Sentence, follow, sentences
 from two_workers import BadInput, protocol
 
 EVERY = pytest.mark.parametrize("concept", concepts(), ids=lambda concept: concept.id)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from comparison.ladder.rungs import find_rung
 from comparison.mapping.concept import find_concept
 from comparison.quiz.questions import QUESTIONS
+from hand_rolled.catalogue import sql_of
 from two_workers import BadInput
 
 
@@ -39,8 +40,6 @@ def follow(name: str) -> None:
             if what not in {question.name for question in QUESTIONS}:
                 raise BadInput(f"no question {what!r}")
         case "statement":
-            from hand_rolled.catalogue import sql_of
-
             sql_of(what)
         case _:
             raise BadInput(f"{name!r}: expected concept, rung, question or statement")

@@ -61,6 +61,7 @@ class Campaign:
     cancellations: list[Cancellation] = field(default_factory=list)
     healed_ns: int = 0
     converged_ns: int | None = None
+    twin_over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def world(self) -> WorldClient:
@@ -115,6 +116,7 @@ class Campaign:
         await self.workers.fill()
         async with self.meter.during("twin"):
             await self._twin()
+        self.twin_over.set()
         feeder = asyncio.create_task(self._feed())
         try:
             await self._break_things()

@@ -6,6 +6,7 @@ other engine's server is not up. Everything is torn down before the next arm beg
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from comparison.arms import Arm
@@ -42,8 +43,9 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say, *, crowded: b
     plugin = plugin_of(arm.engine)
     clock, pressure = Clock.now(), Pressure.now()
     say(f"starting the server of {arm.engine}")
+    crowd_place, twin_over = directory / "crowd", asyncio.Event()
     async with (
-        beside(arm, plan.seed, directory / "crowd", clock, wanted=crowded) as crowd_ended,
+        beside(arm, plan.seed, crowd_place, clock, wanted=crowded, after=twin_over) as crowd_ended,
         arm_server(arm) as (env, server),
         Cluster.open(directory / "logs") as cluster,
         open_world(
@@ -68,7 +70,7 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say, *, crowded: b
             proxied=server is not None,
         ) as workers:
             scene = Scene(arm.engine, env, server, world, workers)
-            campaign = Campaign(arm, plan, scene, runs, meter, say)
+            campaign = Campaign(arm, plan, scene, runs, meter, say, twin_over=twin_over)
             try:
                 async with meter.during("whole"):
                     await campaign.carry_out()

@@ -36,9 +36,12 @@ MODEL_LATENCY = (0.1, 0.4)
 
 @asynccontextmanager
 async def beside(
-    arm: Arm, seed: int, directory: Path, clock: Clock, *, wanted: bool
+    arm: Arm, seed: int, directory: Path, clock: Clock, *, wanted: bool, after: asyncio.Event
 ) -> AsyncIterator[Callable[[], Awaitable[Case | None]]]:
     """A crowd on its way while the block goes on. What is yielded waits for its case.
+
+    It begins `after` the fault-free twin, whose times must not be those of a machine that a crowd
+    is busy with: what faults cost is measured against them.
 
     None for an arm without a crowd, or when none is `wanted`. Leaving the block early ends the
     crowd in order.
@@ -46,7 +49,12 @@ async def beside(
     if not (wanted and has_crowd(arm)):
         yield _nobody
         return
-    task = asyncio.create_task(gather(arm, seed, directory, clock))
+
+    async def gathered() -> Case:
+        await after.wait()
+        return await gather(arm, seed, directory, clock)
+
+    task = asyncio.create_task(gathered())
 
     async def ended() -> Case | None:
         return await task

@@ -33,7 +33,7 @@ from comparison.runs import Runs
 from comparison.workers import NoWorkers, Workers
 from comparison.world.client import WorldClient
 
-TRIES = 3
+TRIES = 5
 """How often a fault is tried that did not land where it was to land."""
 QUIET = 60.0
 """Seconds, beyond three timeouts, in which nobody makes a call: then something is wrong."""

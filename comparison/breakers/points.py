@@ -5,19 +5,20 @@
     finish                 the answer to the report is held
     cancel                 a call is held, and its run's cancellation has been acknowledged
     heartbeat              a call is held, and the proxy has stopped the victim's next heartbeat
-    record                 an answer has been let go, and the proxy has stopped the record of it
-    between                an answer has been let go, and the proxy has stopped the server's word
-                           that it is recorded: no call of the run is in flight
+    record                 an answer has been let go, the only one of the victim's calls, and the
+                           proxy has stopped the record of it
+    between                the same, and the proxy has stopped the server's word that it is
+                           recorded: no call of the run is in flight
     idle                   a worker that has made no call for a while
 
 After that comes a random part of a renewal gap (where no such moment is prescribed), so that
 faults fall evenly between two heartbeats; then the fault; then whatever was stopped goes on.
 
-What cannot be told apart: at `record` and `heartbeat` the request leaves the victim whole, and
-arrives when the victim is dead or paused, as packets do. At `between` the victim may be told on
-one engine only (Temporal) what to do next by another connection of its own; and there the next
-step is decided by whichever worker has the workflow in its cache, often another than the victim:
-then the run goes on at once. At `idle` a worker may have been given work that has not begun.
+What cannot be told apart: at `record` and `heartbeat` the request has left the victim whole; it
+may arrive when the victim is dead or paused, as packets do, or be lost with the connection. At
+`between`, Temporal decides the next step in whichever worker has the workflow in its cache, often
+another than the victim: then the run goes on at once. At `idle` a worker may have been given work
+that it has not begun.
 """
 
 from __future__ import annotations
@@ -78,12 +79,11 @@ class Points:
                 case "heartbeat":
                     aim, _ = await self._calling(fault, "during", fault.call, stack)
                     await self._stopped(aim, "heartbeat", "asked", stack)
-                case "record":
+                case "record" | "between":
                     aim, hold = await self._calling(fault, "reply", "model", stack)
-                    await self._stopped(aim, "record", "asked", stack, let_go=hold)
-                case "between":
-                    aim, hold = await self._calling(fault, "reply", "model", stack)
-                    await self._stopped(aim, "record", "answered", stack, let_go=hold)
+                    await self._nothing_else_to_record(aim, stack)
+                    moment: Moment = "asked" if fault.point == "record" else "answered"
+                    await self._stopped(aim, "record", moment, stack, let_go=hold)
                 case "idle":
                     aim = await self._idle(fault)
             yield aim
@@ -131,6 +131,17 @@ class Points:
             await world.release(hold)
         raise Missed("only calls of zombies came to be held")
 
+    async def _nothing_else_to_record(self, aim: Aim, stack: AsyncExitStack) -> None:
+        """Hold the answers to the victim's other calls, and let it record those that it has."""
+        world = self.scene.world
+        others = await world.arm(Rule(at="reply", worker=aim.worker, every=True))
+        stack.push_async_callback(world.release, others)
+        while any(
+            call.who.worker == aim.worker and call.end is not None and call.end.t_ns > self._since()
+            for call in world.ledger.calls.values()
+        ):
+            await asyncio.sleep(0.02)
+
     async def _stopped(
         self,
         aim: Aim,
@@ -156,7 +167,7 @@ class Points:
         ledger, workers = self.scene.world.ledger, self.scene.workers
         deadline = time.monotonic() + AIM
         while time.monotonic() < deadline:
-            since = time.monotonic_ns() - IDLE_NS
+            since = self._since()
             busy = {
                 call.who.worker
                 for call in ledger.calls.values()
@@ -168,3 +179,7 @@ class Points:
                 return Aim(self.scene, worker, workers.running[worker])
             await asyncio.sleep(0.02)  # idleness is the absence of news
         raise Missed("nobody was idle")
+
+    def _since(self) -> int:
+        """Who has had no answer since then has nothing left to record."""
+        return time.monotonic_ns() - IDLE_NS

@@ -18,7 +18,7 @@ HoldPoint = Literal["begin", "during", "reply"]
 
 
 class Rule(BaseModel):
-    """Which call to hold: the `occurrence`-th that matches every field given.
+    """Which call to hold: the `occurrence`-th that matches every field given, or `every` one.
 
     `begin` holds a call before any work is done for it; `during` when half of its time is over;
     `reply` when the work is done and paid, and only the answer has not left.
@@ -32,6 +32,7 @@ class Rule(BaseModel):
     worker: str | None = None
     engine: str | None = None
     occurrence: int = 1
+    every: bool = False
 
     def matches(self, begin: Begin) -> bool:
         """True when every field given is the call's."""
@@ -47,7 +48,7 @@ class Rule(BaseModel):
 
 @dataclass
 class Hold:
-    """One armed rule and what became of it."""
+    """One armed rule and what became of it. `call` is the first that it stopped."""
 
     id: int
     rule: Rule
@@ -88,13 +89,14 @@ class Holds:
     async def pass_through(self, point: HoldPoint, begin: Begin) -> None:
         """Called for every call at every point; returns when no hold stops it."""
         for hold in self._holds.values():
-            if hold.call is not None or hold.released.is_set() or hold.rule.at != point:
+            spent = hold.call is not None and not hold.rule.every
+            if spent or hold.released.is_set() or hold.rule.at != point:
                 continue
             if not hold.rule.matches(begin):
                 continue
             hold.seen += 1
-            if hold.seen == hold.rule.occurrence:
-                hold.call = begin
+            if hold.rule.every or hold.seen == hold.rule.occurrence:
+                hold.call = hold.call or begin
                 hold.hit.set()
                 await hold.released.wait()
                 return

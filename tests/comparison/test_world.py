@@ -101,6 +101,23 @@ async def test_the_chosen_occurrence_is_held_until_it_is_released(
     await world.until(lambda ledger: ledger.calls[held.call].delivered or None, timeout=20)
 
 
+async def test_every_call_of_a_worker_is_held_until_all_are_released(
+    cluster: Cluster, world: WorldClient
+) -> None:
+    first = await start_caller(cluster, world, "run-1/0.0", "1")
+    assert await first.child.wait() == 0
+    own = await world.arm(Rule(at="begin", key="run-2/0.0"))
+    rest = await world.arm(Rule(at="begin", every=True))
+    callers = [await start_caller(cluster, world, f"run-{n}/0.0", "1") for n in (2, 3, 4)]
+    await world.until(lambda ledger: len(ledger.calls) == 4 or None, timeout=20)
+    await world.release(own)
+    assert await callers[0].child.wait() == 0, "it was held by a rule of its own"
+    assert callers[1].is_running
+    assert callers[2].is_running
+    await world.release(rest)
+    assert [await caller.child.wait() for caller in callers] == [0, 0, 0]
+
+
 async def test_a_hold_that_nothing_hits_says_so(world: WorldClient) -> None:
     hold = await world.arm(Rule(at="begin", run="nobody"))
     assert await world.hit(hold, timeout=0.05) is None

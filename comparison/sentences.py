@@ -143,7 +143,7 @@ NOT_SHOWN = (
     "may still be handed out until a workflow task has withdrawn them; read as strictly as words "
     "allow, that would fail. The rows `last call begun` show how late such calls came.",
     "INV-SIGNAL, INV-CAP, INV-BUDGET, INV-FAIR and INV-BLAME at scale: they are judged by a crowd "
-    "of two dozen runs beside each campaign, with workers of its own, of which one is paused and "
+    "of twenty runs beside each campaign, with workers of its own, of which one is paused and "
     "three are killed. Its calls are in no figure above; its processor time is in all of them.",
     "The same schedule again: a seed repeats the experiment, not the interleaving.",
     "Only the four measures under `Chosen beforehand` were; all others are there to explore, and "

@@ -30,7 +30,7 @@ def main() -> int:
     ours = {check.invariant for check in CROWD_CHECKS}
     found = [v for v in judge(crowd.model_copy(update={"crowd": crowd})) if v.invariant in ours]
     for verdict in found:
-        print(f"{verdict.outcome:<12} {verdict.invariant:<11} {verdict.summary}")  # noqa: T201 - this is a program
+        print(f"{verdict.outcome:<12} {verdict.invariant:<11} {verdict.detail}")  # noqa: T201 - this is a program
     return EXIT_CODES[worst(verdict.outcome for verdict in found)]
 
 

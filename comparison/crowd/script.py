@@ -2,9 +2,9 @@
 
 | tenant  | runs | what they are for                                                      |
 |---------|------|------------------------------------------------------------------------|
-| red     | 10   | flood the queue before anybody else comes (INV-FAIR)                   |
-| blue    | 3    | wait for words between their calls (INV-SIGNAL)                        |
-| green   | 3    | the same                                                               |
+| red     | 8    | flood the queue before anybody else comes (INV-FAIR)                   |
+| blue    | 2    | wait for words between their calls (INV-SIGNAL)                        |
+| green   | 2    | the same                                                               |
 | grey    | 3    | may have one run at work at a time (INV-CAP)                           |
 | purse   | 2    | have money for four calls and want twenty (INV-BUDGET)                 |
 | white   | 2    | long and innocent: beside every worker that dies (INV-BLAME)           |
@@ -87,12 +87,12 @@ class Member:
 def members() -> tuple[Member, ...]:
     """Everybody but the poison, in the order in which they come: the flood first."""
     return (
-        *_members("red", 10, ("ask",)),
-        *_members("blue", 3, ("ask", "hear") * 3),
-        *_members("green", 3, ("ask", "hear") * 3),
+        *_members("red", 8, ("ask",)),
+        *_members("blue", 2, ("ask", "hear") * 3),
+        *_members("green", 2, ("ask", "hear") * 3),
         *_members("grey", 3, ("ask",) * 2),
         *_members("purse", 2, ("ask",) * 20, budget=_budget(calls=4)),
-        *_members("white", 2, ("ask",) * 12),
+        *_members("white", 2, ("ask",) * 8),
     )
 
 

@@ -38,6 +38,13 @@ SELECT set_config('statement_timeout', %(statement)s, false),
             THEN set_config('transaction_timeout', %(statement)s, false) END
 """
 
+# Prepared statements keep their plans, also one that was made while a table was empty and reading
+# all of it was the best way. All statements here find their rows by an index. And none is worth
+# compiling.
+KEPT_PLANS = """
+SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)
+"""
+
 # Worth another try: the connection or the server went away, or we lost a deadlock.
 TRANSIENT = (
     errors.OperationalError,  # includes AdminShutdown, CannotConnectNow, QueryCanceled
@@ -103,6 +110,8 @@ class Database:
 
     async def _configure(self, connection: Connection) -> None:
         await connection.execute(BOUNDS, self._bounds)
+        if self.settings.fast:
+            await connection.execute(KEPT_PLANS)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:

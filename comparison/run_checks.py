@@ -44,16 +44,17 @@ def inv_end(case: Case) -> Findings:
 
 
 def inv_live(case: Case) -> Findings:
-    """After the last heal every run ends within the bound."""
+    """After the last heal every run ends within the bound, those of the crowd beside it too."""
     found = Findings()
-    under_faults = any(fault.landed for fault in case.evidence.faults)
-    in_time = case.evidence.converged_ns is not None
-    states = {end.run: end.state for end in case.evidence.ends}
-    for start in case.evidence.starts:
-        state = states.get(start.run)
-        ended = state is not None and state.is_final
-        late = f"{start.run} was {state} {case.evidence.convergence_bound:g} s after the last heal"
-        found.evaluate(None if ended and in_time else late, tested=under_faults)
+    for evidence in [part.evidence for part in (case, case.crowd) if part is not None]:
+        under_faults = any(fault.landed for fault in evidence.faults)
+        in_time = evidence.converged_ns is not None
+        states = {end.run: end.state for end in evidence.ends}
+        for start in evidence.starts:
+            state = states.get(start.run)
+            ended = state is not None and state.is_final
+            late = f"{start.run} was {state} {evidence.convergence_bound:g} s after the last heal"
+            found.evaluate(None if ended and in_time else late, tested=under_faults)
     return found
 
 

@@ -31,6 +31,10 @@ class Seen:
     def ends(self) -> dict[str, End]:
         return {end.run: end for end in self.case.evidence.ends}
 
+    def wanted(self, run: str) -> int:
+        """How many words a run waits for."""
+        return next(e.acts.count("hear") for e in self.crowd.errands if e.run == run)
+
     @property
     def served(self) -> list[tuple[int, str]]:
         """When which run was given to a worker out of the queue: by the record of claims where runs
@@ -67,6 +71,9 @@ def inv_signal(seen: Seen) -> Findings:
     for run, words in _words(seen).items():
         numbers = sorted(words)
         end = seen.ends.get(run)
+        if end is not None and not end.state.is_final and len(words) < seen.wanted(run):
+            found.doubts.append(f"{run} waits for words that were never sent")
+            continue
         if end is not None and end.state is not RunState.SUCCEEDED:
             found.evaluate(f"{run} is {end.state}, though {len(numbers)} words were sent to it")
             continue

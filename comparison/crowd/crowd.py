@@ -36,7 +36,7 @@ PATIENCE = 15.0
 COMPANY = 5.0
 """Seconds in which some neighbour should be in a call."""
 CONVERGENCE = 60.0
-"""Seconds beyond what the poison's victims need in which everybody must have ended."""
+"""Seconds in which everybody must end, beside a takeover for each of them."""
 
 
 @dataclass
@@ -73,6 +73,14 @@ class Crowd:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
+
+    @property
+    def bound(self) -> float:
+        """Seconds after the last fault that the harness brings in which everybody must have ended.
+
+        What kills from then on is the poison, and each of its victims may have to wait for it.
+        """
+        return len(members()) * self.arm.predict("kill")[1] + CONVERGENCE
 
     async def _limit(self, limits: Limits) -> None:
         """Beside whatever limits the server has already: it may be one that others use."""
@@ -174,8 +182,7 @@ class Crowd:
 
     async def _until_ended(self, beside: list[asyncio.Task[None]]) -> None:
         """Every run must end. Raises what kept the words or the supervisor from going on."""
-        deaths = len(members()) * self.arm.predict("kill")[1]
-        ended = asyncio.create_task(self.runs.until_all_ended(timeout=deaths + CONVERGENCE))
+        ended = asyncio.create_task(self.runs.until_all_ended(timeout=self.bound))
         going: set[asyncio.Task[Any]] = {ended, *beside}
         while not ended.done():
             done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)

@@ -15,7 +15,7 @@ from pathlib import Path
 from comparison.arms import Arm
 from comparison.cluster import Cluster
 from comparison.crowd.app import APP
-from comparison.crowd.crowd import CONVERGENCE, Crowd
+from comparison.crowd.crowd import Crowd
 from comparison.crowd.notes import Errand, Notes, Rest
 from comparison.crowd.rest import at_rest
 from comparison.crowd.script import PLACES, POISON, WORKERS, has_crowd, members, settings_of
@@ -158,7 +158,7 @@ def _evidence(
         refused_writes=records.refused_writes,
         healed_ns=max((fault.resumed_ns or 0 for fault in crowd.faults), default=0),
         converged_ns=crowd.converged_ns,
-        convergence_bound=CONVERGENCE,
+        convergence_bound=crowd.bound,
         server=records.server,
         crowd=notes,
     )

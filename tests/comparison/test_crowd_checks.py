@@ -154,6 +154,15 @@ def test_a_word_that_was_refused_at_the_end_need_not_be_heard() -> None:
     assert verdicts(crowd)["INV-SIGNAL"].outcome is Outcome.PASS
 
 
+def test_a_run_that_waits_for_a_word_that_nobody_sent_decides_nothing() -> None:
+    crowd = PlantedCrowd()
+    a_run_sleeps_through_its_word(crowd)
+    crowd.sent = [sent for sent in crowd.sent if sent.number == 0]
+    found = verdicts(crowd)
+    assert found["INV-SIGNAL"].outcome is Outcome.UNKNOWN
+    assert found["INV-LIVE"].outcome is Outcome.FAIL, "but it should have ended"
+
+
 def test_what_an_arm_never_promised_is_said_with_what_was_seen() -> None:
     crowd = PlantedCrowd()
     the_flood_goes_first(crowd)

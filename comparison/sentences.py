@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from comparison import cells
 from comparison.arms import find_arm
 from comparison.cells import USD
 from comparison.kinds import KINDS
 from comparison.measures import Measures
+from comparison.meters import WRITES
 from comparison.report import CANCELS, FAULTS, ArmResult, orphaned
 from comparison.scene import Paid
 from comparison.stats import FEWEST, Summary, log_rank, sign_test
@@ -49,12 +51,20 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
     if a.productive is not None and b.productive is not None:
         yield f"First new step after a kill: {_ahead(a.arm, a.productive, b.arm, b.productive)}"
     yield from _paired(a, b)
-    yield _fewer("Duplicate calls per orphaned run", a.arm, _per_orphan(a), b.arm, _per_orphan(b))
-    zombies = [float(m.zombies.calls_made) for m in (a, b)]
-    yield _fewer("Zombie calls made", a.arm, zombies[0], b.arm, zombies[1])
+    for label, figure in _figures():
+        x, y = figure(a), figure(b)
+        if x is not None or y is not None:
+            yield _fewer(label, a.arm, x, b.arm, y)
+
+
+def _figures() -> Iterator[tuple[str, Callable[[Measures], float | None]]]:
+    """What is compared by one number on each arm, without an interval."""
+    yield "Duplicate calls per orphaned run", _per_orphan
+    yield "Zombie calls made", lambda m: float(m.zombies.calls_made)
     for case, title in CANCELS.items():
-        label = f"{title}, seconds to the run's end"
-        yield _fewer(label, a.arm, _ended(a, case), b.arm, _ended(b, case))
+        yield f"{title}, seconds to the run's end", partial(_ended, case)
+    yield "Seconds beside the calls, a fault-free step", _beside
+    yield "Transactions that wrote, a fault-free run", _writes
 
 
 def _log_rank(a: Measures, b: Measures, kind: str) -> str:
@@ -110,9 +120,19 @@ def _per_orphan(m: Measures) -> float | None:
     return duplicates / orphans if orphans else None
 
 
-def _ended(m: Measures, case: str) -> float | None:
+def _ended(case: str, m: Measures) -> float | None:
     times = sorted(c.ended for c in m.cancellations if c.case == case and c.ended is not None)
     return cells.middle(times) if times else None
+
+
+def _beside(m: Measures) -> float | None:
+    seconds = sorted(m.overhead.seconds_per_step)
+    return cells.middle(seconds) if seconds else None
+
+
+def _writes(m: Measures) -> float | None:
+    each = m.overhead.twin.each(WRITES)
+    return None if each is None else each[0]
 
 
 def opening(paid: Paid) -> str:
@@ -144,7 +164,8 @@ NOT_SHOWN = (
     "allow, that would fail. The rows `last call begun` show how late such calls came.",
     "INV-SIGNAL, INV-CAP, INV-BUDGET, INV-FAIR and INV-BLAME at scale: they are judged by a crowd "
     "of twenty runs beside each campaign, with workers of its own, of which one is paused and "
-    "three are killed. Its calls are in no figure above; its processor time is in all of them.",
+    "three are killed. It comes after the fault-free twin. Its calls are in no figure above; its "
+    "processor time is in those under faults.",
     "The same schedule again: a seed repeats the experiment, not the interleaving.",
     "Only the four measures under `Chosen beforehand` were; all others are there to explore, and "
     "no test is corrected for their number.",

@@ -184,9 +184,12 @@ class Crowd:
         """Every run must end. Raises what kept the words or the supervisor from going on."""
         ended = asyncio.create_task(self.runs.until_all_ended(timeout=self.bound))
         going: set[asyncio.Task[Any]] = {ended, *beside}
-        while not ended.done():
-            done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+        try:
+            while not ended.done():
+                done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            ended.cancel()
         if ended.result():
             self.converged_ns = time.monotonic_ns()

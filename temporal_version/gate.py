@@ -31,9 +31,8 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import CLOSED_OWNERS, GATE_TYPE, GateState, Permit
-    from two_workers.protocol import Limits
+from temporal_version.messages import CLOSED_OWNERS, GATE_TYPE, GateState, Permit
+from two_workers.protocol import Limits
 
 REAP_EVERY = timedelta(seconds=1)
 EXPECT_FOR = timedelta(seconds=10)

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import Permit
+from temporal_version.messages import Permit
 
 
 class Permits:

@@ -15,35 +15,33 @@ from typing import Any
 from pydantic import JsonValue
 from temporalio import workflow
 
+from temporal_version.messages import (
+    COST,
+    FAN_OUT,
+    PAYLOAD_LIMIT,
+    STATE,
+    Carried,
+    Recorded,
+    RunInput,
+    Signal,
+)
 from temporal_version.permits import Permits
-
-with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import (
-        COST,
-        FAN_OUT,
-        PAYLOAD_LIMIT,
-        STATE,
-        Carried,
-        Recorded,
-        RunInput,
-        Signal,
-    )
-    from temporal_version.registry import registered
-    from two_workers.apps import is_wait
-    from two_workers.errors import AgentError, BudgetExceeded, ReplayMismatch
-    from two_workers.protocol import RunState
-    from two_workers.steps import (
-        Failed,
-        Plan,
-        Sleep,
-        Step,
-        Succeeded,
-        WaitForSignal,
-        close,
-        dump_outcome,
-        fingerprint,
-        load_outcome,
-    )
+from temporal_version.registry import registered
+from two_workers.apps import is_wait
+from two_workers.errors import AgentError, BudgetExceeded, ReplayMismatch
+from two_workers.protocol import RunState
+from two_workers.steps import (
+    Failed,
+    Plan,
+    Sleep,
+    Step,
+    Succeeded,
+    WaitForSignal,
+    close,
+    dump_outcome,
+    fingerprint,
+    load_outcome,
+)
 
 CARRY_LIMIT = 1_000_000
 """Bytes that a run may carry on: well under the server's 2 MB for one payload. Above, a run goes on

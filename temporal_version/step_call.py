@@ -11,20 +11,18 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
+from temporal_version.messages import PAYLOAD_LIMIT, StepCall, StepResult
 from temporal_version.progress import Progress
-
-with workflow.unsafe.imports_passed_through():
-    from temporal_version.messages import PAYLOAD_LIMIT, StepCall, StepResult
-    from two_workers.errors import AgentError
-    from two_workers.steps import (
-        Failed,
-        Sleep,
-        Step,
-        Succeeded,
-        WaitForSignal,
-        fingerprint,
-        result_adapter,
-    )
+from two_workers.errors import AgentError
+from two_workers.steps import (
+    Failed,
+    Sleep,
+    Step,
+    Succeeded,
+    WaitForSignal,
+    fingerprint,
+    result_adapter,
+)
 
 
 async def perform(progress: Progress, position: int, step: Step[Any]) -> Succeeded | Failed:

@@ -28,6 +28,7 @@ from temporal_version.activities import activities
 from temporal_version.client import connect_client
 from temporal_version.gate import PermitGate
 from temporal_version.messages import CLOSED_OWNERS
+from temporal_version.preload import Preload
 from temporal_version.registry import checked, passthrough_modules, register
 from temporal_version.settings import Settings
 from temporal_version.workflow import AgentRun
@@ -61,7 +62,7 @@ class TemporalWorker:
         return Worker(
             client,
             task_queue=settings.queue(app.kind),
-            workflows=[AgentRun],
+            workflows=[AgentRun, Preload],
             activities=effects,
             workflow_runner=sandbox([app]),
             max_concurrent_activities=settings.concurrency,
@@ -86,7 +87,7 @@ class TemporalWorker:
 
 
 def sandbox(apps: Sequence[App]) -> SandboxedWorkflowRunner:
-    """The sandbox in which agents run: their modules inside, what they share with us outside."""
+    """The sandbox in which agents run: their modules inside, the driver and libraries outside."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*passthrough_modules(apps))
     return SandboxedWorkflowRunner(
         # An agent is imported when its run begins, on purpose: no warning about that.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from temporalio.worker import Worker
 
-from temporal_version import messages
+from temporal_version import progress
 from temporal_version.registry import register
 from temporal_version.worker import sandbox
 from temporal_version.workflow import AgentRun
@@ -77,7 +77,7 @@ async def test_a_wide_fan_out_stays_under_the_servers_limit_of_pending_activitie
     knobs_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = knobs_bench  # its server refuses a 21st
-    monkeypatch.setattr(messages, "FAN_OUT", 15)
+    monkeypatch.setattr(progress, "FAN_OUT", 15)
     run_id = await bench.start(*(str(n) for n in range(60)))
     async with bench.worker(PARALLEL):
         assert await bench.engine.result(run_id, timeout=100) == [str(n) for n in range(60)]

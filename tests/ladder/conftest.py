@@ -12,5 +12,6 @@ from hand_rolled.server import EmbeddedPostgres, embedded
 @pytest.fixture(scope="session")
 async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPostgres]:
     directory = tmp_path_factory.mktemp("postgres")
-    async with embedded(directory):
-        yield EmbeddedPostgres(directory / "postgres")
+    unsafe = {"fsync": "off"}  # no test of these pulls the plug of the machine
+    async with embedded(directory, unsafe):
+        yield EmbeddedPostgres(directory / "postgres", unsafe)

@@ -105,6 +105,9 @@ class Lease:
     cancel_requested: bool = False
     suspend_requested: bool = False
     hand_over: bool = False
+    ending: bool = False
+    """Its end is on the way to the database: a heartbeat that no longer finds the run learns
+    nothing. What became of it, the answer says."""
     lost: str | None = None
 
     def remaining(self) -> float:
@@ -272,7 +275,8 @@ class Keeper:
         for lease in leases:
             row = renewed.get(lease.run_id)
             if row is None:
-                self._lose(lease, "the database knows another owner")
+                if not lease.ending:
+                    self._lose(lease, "the database knows another owner")
                 continue
             lease.trusted_until = trusted_until
             self.request(

@@ -12,7 +12,7 @@ acknowledged. So the owner's statements look at the requests too: a requested ca
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 from pydantic import JsonValue
 
@@ -192,7 +192,7 @@ class Ending:
     async def finish(self, *, result: JsonValue = None, failure: str | None = None) -> str:
         """End the run. Returns the state it is in now. Raises `LeaseLost`, and `ValueError` for
         a result that is not JSON."""
-        rows = await self._journal.patiently(
+        rows = await self._sent(
             FINISH,
             target="succeeded" if failure is None else "failed",
             result=as_json(result),
@@ -210,7 +210,7 @@ class Ending:
     ) -> str | None:
         """Give the run back as `target`. Returns the state it is in now, or None if signals came
         that we had not seen: then it is still ours. Raises `LeaseLost`."""
-        rows = await self._journal.patiently(
+        rows = await self._sent(
             LEAVE,
             target=target,
             wait=None if wait is None else timedelta(seconds=wait),
@@ -222,8 +222,13 @@ class Ending:
         found = await self._read_back()
         lease = self._journal.lease
         if (found["lease_generation"], found["lease_owner"]) == (lease.generation, lease.owner):
+            lease.ending = False
             return None
         return self._already(found)
+
+    async def _sent(self, statement: LiteralString, **values: Any) -> list[Row]:
+        self._journal.lease.ending = True
+        return await self._journal.patiently(statement, **values)
 
     async def _read_back(self) -> Row:
         rows = await self._journal.patiently(READ_BACK)

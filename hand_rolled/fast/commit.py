@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -156,13 +156,8 @@ class Write:
 class GroupCommit:
     """Collects the writes of a worker's runs and flushes them, one group after the other."""
 
-    def __init__(
-        self, database: Database, *, owner: str, process: str, ended: Callable[[Lease], None]
-    ) -> None:
-        """`ended` is told of each run whose end is on disk, before the run itself is: a heartbeat
-        in between would take it for lost."""
+    def __init__(self, database: Database, *, owner: str, process: str) -> None:
         self._database = database
-        self._ended = ended
         self._fixed = {"worker": owner, "process": process}
         self._waiting: dict[Lease, Write] = {}
         self._news = asyncio.Event()
@@ -232,8 +227,6 @@ class GroupCommit:
             found = {(row["run_id"], row["lease_generation"]): row for row in rows}
             for write in group:
                 write.row = found.get((write.lease.run_id, write.lease.generation))
-                if write.row is not None and write.end is not None:
-                    self._ended(write.lease)
                 write.answered.set()
 
 

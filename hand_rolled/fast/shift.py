@@ -33,9 +33,7 @@ class FastShift(Shift):
         super().__init__(*arguments, **options)
         self._claims = FastClaims(self._database, self._owner)
         self._look_around_at = 0.0
-        self._group = GroupCommit(
-            self._database, owner=self._owner, process=self._process, ended=self.keeper.drop
-        )
+        self._group = GroupCommit(self._database, owner=self._owner, process=self._process)
 
     def _somebody_died(self) -> None:
         self._look_around_at = 0.0

@@ -54,5 +54,5 @@ class GroupedJournal(FastJournal):
 
 
 def grouped(store: Store, lease: Lease, process: str) -> GroupedJournal:
-    group = GroupCommit(store.database, owner=lease.owner, process=process, ended=lambda _: None)
+    group = GroupCommit(store.database, owner=lease.owner, process=process)
     return GroupedJournal(store.database, lease, process, group=group)

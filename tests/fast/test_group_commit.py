@@ -31,7 +31,7 @@ async def hand(store: Store) -> Hand:
 
 @pytest.fixture
 def group(store: Store, hand: Hand) -> GroupCommit:
-    return GroupCommit(store.database, owner=hand.owner, process="p", ended=lambda _: None)
+    return GroupCommit(store.database, owner=hand.owner, process="p")
 
 
 def joined(held: Held, store: Store, group: GroupCommit) -> FastJournal:
@@ -173,7 +173,7 @@ async def test_workers_that_end_runs_of_the_same_tenants_never_deadlock(store: S
         await store.enqueue(tenant=tenants[n % 4])
 
     async def work(hand: Hand) -> None:
-        group = GroupCommit(store.database, owner=hand.owner, process="p", ended=lambda _: None)
+        group = GroupCommit(store.database, owner=hand.owner, process="p")
         while held := await hand.claim(5):
             endings = [
                 asyncio.create_task(Ending(joined(it, store, group)).finish(result=1))

@@ -34,6 +34,7 @@ import asyncio
 import random
 import time
 
+import psycopg
 import pytest
 
 from hand_rolled.database import connect_arguments
@@ -195,6 +196,41 @@ async def _renewed(lease: Lease, *, since: float | None = None) -> bool:
     if since is not None:
         return lease.trusted_until > since
     return lease.trusted_until < clock() + 60
+
+
+async def test_a_heartbeat_after_the_end_does_not_take_the_run_for_lost(store: Store) -> None:
+    """The end is on disk, its answer is not read yet, and a heartbeat finds the run gone."""
+    await store.enqueue()
+    held = await (await store.hand()).claim_one()
+    deaf = Deaf()
+    settings = Settings(
+        database_url=store.url, lease_ttl=60, heartbeat_interval=0.2, stall_limit=50
+    )
+    keeper = Keeper(settings, held.lease.owner, deaf, asyncio.get_running_loop())
+    keeper.hold(held.lease)
+    keeper.start()
+    try:
+        with psycopg.connect(store.url) as lock, psycopg.connect(store.url, autocommit=True) as eye:
+            lock.execute("SELECT FROM runs WHERE run_id = %s FOR UPDATE", [held.run_id])
+            ending = asyncio.create_task(held.ending.finish(result=1))
+            await store.until_blocked(2)
+            # From here this loop reads nothing; the keeper's thread has a loop of its own.
+            lock.commit()
+            _until(eye, "SELECT status = 'succeeded' FROM runs WHERE run_id = %s", held.run_id)
+            eye.execute("UPDATE workers SET heartbeat_at = '-infinity'")
+            _until(eye, "SELECT heartbeat_at > '-infinity' FROM workers")
+            assert not ending.done()
+        assert await ending == "succeeded"
+    finally:
+        await keeper.stop()
+    assert (deaf.lost, held.lease.lost) == ([], None)
+
+
+def _until(eye: psycopg.Connection, question: str, *values: str) -> None:
+    deadline = time.monotonic() + 30
+    while not eye.execute(question, values or None).fetchone()[0]:
+        assert time.monotonic() < deadline, question
+        time.sleep(0.01)
 
 
 async def test_all_at_once_never_deadlocks(store: Store) -> None:

@@ -1,6 +1,6 @@
 """Makes the saved histories that `test_replay.py` replays.
 
-    python -m tests.temporal_version.record_histories
+    python -m tests.temporal_version.record_histories [NAME ...]
 
 Run it when the driver changes on purpose, and look at the difference before committing it: a
 history that no longer replays is a run somewhere that no longer continues.
@@ -14,8 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from temporalio.worker import Worker
+
+from temporal_version.activities import activities
 from temporal_version.engine import TemporalEngine
+from temporal_version.registry import register
+from temporal_version.worker import sandbox
 from tests.temporal_version import app
+from tests.temporal_version.changed_driver import Patched
 from tests.temporal_version.conftest import Bench, bench_at, new_server
 from two_workers import Limits, RunFailed
 
@@ -78,13 +84,34 @@ async def under_limits(bench: Bench) -> None:
     await save(bench.engine, bench.settings().gate, "gate")
 
 
-async def main() -> None:
+async def after_a_patch(bench: Bench) -> None:
+    """By a driver that was changed behind a patch: its history holds the patch's marker."""
+    settings = bench.settings()
+    register(app.APP, settings)
+    run_id = await bench.start("a", "b", ledger="")
+    async with Worker(
+        bench.engine.client,
+        task_queue=settings.queue("work"),
+        workflows=[Patched],
+        workflow_runner=sandbox([app.APP]),
+        activities=activities(app.APP, settings, worker_id="patched", resources=None),
+    ):
+        await bench.engine.result(run_id, timeout=60)
+    await save(bench.engine, run_id, "after_a_patch")
+
+
+RECORDS = (everything, in_sequence, failed_step, cancelled_fan_out, under_limits, after_a_patch)
+
+
+async def main(*names: str) -> None:
     HISTORIES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         server = new_server(Path(scratch))
         await server.start()
         try:
-            for record in (everything, in_sequence, failed_step, cancelled_fan_out, under_limits):
+            for record in RECORDS:
+                if names and record.__name__ not in names:
+                    continue
                 directory = Path(scratch) / record.__name__
                 directory.mkdir()
                 async with bench_at(server.address, directory) as bench:
@@ -95,4 +122,4 @@ async def main() -> None:
 
 if __name__ == "__main__":
     os.chdir(Path(__file__).parents[2])
-    asyncio.run(main())
+    asyncio.run(main(*sys.argv[1:]))

@@ -23,16 +23,17 @@ from temporal_version.settings import read
 from temporal_version.worker import sandbox
 from temporal_version.workflow import AgentRun
 from tests.temporal_version import agents, app
+from tests.temporal_version.changed_driver import Patched, Unpatched
 from two_workers import App
 
 HISTORIES = Path(__file__).with_name("histories")
 
 
-async def replay(name: str, app: App) -> None:
+async def replay(name: str, app: App, driver: type[AgentRun] = AgentRun) -> None:
     settings = read({"TEMPORAL_VERSION_ARM": "tuned"})
     register(app, settings)
     replayer = Replayer(
-        workflows=[AgentRun, PermitGate],
+        workflows=[driver, PermitGate],
         workflow_runner=sandbox([app]),
         data_converter=data_converter(settings),
     )
@@ -72,6 +73,21 @@ async def test_a_cancelled_fan_out_replays_in_the_same_order_each_time() -> None
         await replay("cancelled_fan_out", app.PARALLEL)
 
 
+async def test_a_driver_that_is_changed_behind_a_patch_replays_older_runs_and_newer_ones() -> None:
+    await replay("in_sequence", app.APP, Patched)
+    await replay("after_a_patch", app.APP, Patched)
+
+
+async def test_without_the_patch_older_runs_do_not_replay() -> None:
+    with pytest.raises(NondeterminismError):
+        await replay("in_sequence", app.APP, Unpatched)
+
+
+async def test_rolling_a_patch_back_stops_the_runs_that_took_the_new_way() -> None:
+    with pytest.raises(NondeterminismError):
+        await replay("after_a_patch", app.APP)
+
+
 def test_every_saved_history_is_replayed() -> None:
     saved = {path.stem for path in HISTORIES.glob("*.json")}
     assert saved == {
@@ -81,4 +97,5 @@ def test_every_saved_history_is_replayed() -> None:
         "cancelled_fan_out",
         "under_limits",
         "gate",
+        "after_a_patch",
     }

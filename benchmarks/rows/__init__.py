@@ -21,5 +21,5 @@ ROWS: dict[str, Row] = {
     "growth": store.growth,
 }
 
-NOT_QUICK = {"temporal", "growth"}
+NOT_QUICK = {"steps", "temporal", "memory", "growth"}
 """Left out of a quick run."""

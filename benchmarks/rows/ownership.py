@@ -17,7 +17,7 @@ from comparison.stats import needed_for
 
 async def takeover(bench: Bench) -> None:
     """SIGKILL → another worker at the same step, under a lease of 60 s."""
-    found = await takeovers(bench.server, bench.directory, bench.size(60, 12))
+    found = await takeovers(bench.server, bench.directory, bench.size(60, 6))
     bench.samples["takeover after SIGKILL, s"] = found
     _durations(
         bench,

@@ -1,4 +1,4 @@
-"""What a run has recorded, held against what its agent asks for now."""
+"""Replay: what a run has recorded, held against what its agent asks for now. And its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Replay:
 
     @classmethod
     async def of(cls, journal: Journal) -> Replay:
-        """Read it."""
+        """Read both; what was recorded under any generation counts."""
         return cls(journal.lease.run_id, *await journal.load())
 
     def outcome(self, place: Place, step: Step[Any]) -> Succeeded | Failed | None:
@@ -40,7 +40,7 @@ class Replay:
         try:
             return load_outcome(step, found.outcome)
         except ValidationError as error:
-            asked = f"{asked} ({error.error_count()})"
+            asked = f"{asked}, whose type {error.error_count()} part(s) of it do not fit"
             raise self._mismatch(place, "another type of result", asked) from error
 
     def open_step(self, place: Place) -> OpenStep:

@@ -66,7 +66,7 @@ async def snapshot(bench: Bench) -> None:
             f"held for {hold} s; {held.disturbed:,.0f} in its last {window} s against "
             f"{held.undisturbed:,.0f} claims/s before"
         )
-        measure = f"limits {'set' if limits else 'unset'}"
+        measure = f"group commit, limits {'set' if limits else 'unset'}"
         bench.found("claim rate under a held snapshot", measure, figure, target, note)
 
 

@@ -9,6 +9,8 @@ Read `../journal.py` and `../lifecycle.py` first, then
 - `commit.py`: group commit. Records and ends of all runs of a worker, one statement per flush.
 - `journal.py`: the journal and the driver of one run on top of it. The agent may *think* ahead of
   the disk, but not act: no effect begins before every record of its run is durable.
+- `claims.py`: claims that begin where the last one left off, so that they stay fast while somebody
+  holds a snapshot.
 - `shift.py`: the worker's loop. Claims in batches; looks for orphans at its own pace.
 - `starts.py`: the same for a client that starts many runs at once.
 

@@ -84,11 +84,13 @@ async def full(server: EmbeddedPostgres) -> AsyncIterator[psycopg.AsyncConnectio
         await admin.execute("DROP DATABASE plans WITH (FORCE)")
 
 
-async def plan_of(connection: psycopg.AsyncConnection[Any], statement: str) -> list[dict[str, Any]]:
+async def plan_of(
+    connection: psycopg.AsyncConnection[Any], statement: str, **values: Any
+) -> list[dict[str, Any]]:
     """The nodes of the plan as executed; the changes are rolled back."""
     async with connection.transaction(force_rollback=True):
         explained = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement
-        cursor = await connection.execute(explained, MINE)  # type: ignore[arg-type]
+        cursor = await connection.execute(explained, MINE | values)  # type: ignore[arg-type]
         row = await cursor.fetchone()
     assert row is not None
     nodes: list[dict[str, Any]] = []
@@ -133,6 +135,16 @@ async def test_the_claim_within_limits_walks_one_index_per_tenant(full) -> None:
     assert_cheap(nodes, index="runs_pending_by_tenant", most_rows=20)
     sorts = [n for n in nodes if "Sort" in n["Node Type"]]
     assert all(n["Actual Rows"] <= 20 for n in sorts), "only the tenants are sorted, never the runs"
+
+
+async def test_a_claim_within_limits_asks_one_tenant_after_the_other(full) -> None:
+    await full.execute("UPDATE limits SET counted = true, max_active_per_tenant = 3")
+    try:
+        nodes = await plan_of(full, claim.CLAIM_WITHIN_LIMITS, want=1)
+    finally:
+        await full.execute("UPDATE limits SET counted = false, max_active_per_tenant = NULL")
+    asked = [n for n in nodes if n.get("Index Name") == "runs_pending_by_tenant"]
+    assert [n["Actual Loops"] for n in asked] == [1, 1], "whether runs wait, and which: not of all"
 
 
 async def test_the_claim_is_the_same_while_somebody_refers_to_the_run(full) -> None:

@@ -195,3 +195,5 @@ class PlannedFault:
 SPARING = frozenset(name for name, kind in KINDS.items() if kind.spares)
 TAKEN_AWAY = frozenset(name for name, kind in KINDS.items() if kind.takes_away)
 JOINING = frozenset(name for name, kind in KINDS.items() if kind.joins)
+DEADLY: frozenset[FaultKind] = frozenset({"kill", "kill+cancel", "drain"})
+"""After these the victim makes no further call."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from comparison.evidence import Case
+from comparison.kinds import DEADLY
 from comparison.ledger import Call
 from comparison.owner_checks import CLOCKS_NS
 
@@ -57,9 +58,7 @@ def duplicates(case: Case) -> Duplicates:
     """All duplicates of one campaign."""
     found = Duplicates()
     recorded = {write.key: write.t_ns for write in case.evidence.writes}
-    killed = {
-        f.victim: f.after_ns for f in case.evidence.faults if f.landed and not f.spares_its_victim
-    }
+    killed = {f.victim: f.after_ns for f in case.evidence.faults if f.landed and f.kind in DEADLY}
     for key, calls in case.calls.by_key.items():
         executed = [call for call in calls if call.executed]
         found.calls += len(executed)

@@ -39,7 +39,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from temporal_version import views
 from temporal_version.client import reachable
-from temporal_version.limits import gate_in_force, read_limits, replace_limits
+from temporal_version.limits import Belief, read_limits, replace_limits
 from temporal_version.messages import COST, KIND, RUN_TYPE, STATE, TENANT, RunInput, Signal
 from temporal_version.records import records
 from temporal_version.settings import Settings
@@ -53,6 +53,9 @@ from two_workers.errors import (
 )
 from two_workers.protocol import Limits, Run, RunState, RunView, StepRecord
 
+REMEMBERED = 10_000
+"""Runs that a client remembers as runs of ours, and need not ask about before each call."""
+
 
 class TemporalEngine:
     """Implements `two_workers.Engine`."""
@@ -62,6 +65,8 @@ class TemporalEngine:
     def __init__(self, client: Client, settings: Settings) -> None:
         self.client = client
         self._settings = settings
+        self._belief = Belief(client, settings)
+        self._met: dict[str, None] = {}  # in the order of meeting
 
     async def start(self, run: Run) -> RunView:
         """Start a run. Raises `RunConflict`."""
@@ -71,7 +76,7 @@ class TemporalEngine:
 
     async def _start(self, run: Run) -> None:
         digest = _digest(run)
-        gate = self._settings.gate if await gate_in_force(self.client, self._settings) else None
+        gate = await self._belief.gate()
         try:
             await self.client.start_workflow(
                 RUN_TYPE,
@@ -136,10 +141,11 @@ class TemporalEngine:
 
     async def signal(self, run_id: str, name: str, payload: JsonValue, *, signal_id: str) -> None:
         """Deliver a signal. The workflow drops a `signal_id` that it has seen."""
-        await self._describe(run_id)
+        await self._meet(run_id)
         signal = Signal(signal_id=signal_id, name=name, payload=payload)
         try:
-            await self._handle(run_id).signal("deliver", signal)
+            with reachable():
+                await self._handle(run_id).signal("deliver", signal)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise RunClosed(run_id, (await self.get(run_id)).state) from error
@@ -153,9 +159,10 @@ class TemporalEngine:
         Temporal cannot end a run by itself: a run that no worker has ends when a worker sees the
         request.
         """
-        await self._describe(run_id)
+        await self._meet(run_id)
         try:
-            await self._handle(run_id).cancel(reason=reason)
+            with reachable():
+                await self._handle(run_id).cancel(reason=reason)
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:  # it has ended: nothing to cancel
                 raise
@@ -163,7 +170,7 @@ class TemporalEngine:
 
     async def result(self, run_id: str, *, timeout: float) -> JsonValue:
         """Wait for the end. Raises `RunFailed`, `RunCancelled`, `RunNotFound`, `TimeoutError`."""
-        await self._describe(run_id)
+        await self._meet(run_id)
         try:
             async with asyncio.timeout(timeout):
                 return await self._result(run_id)
@@ -193,6 +200,8 @@ class TemporalEngine:
             try:
                 value: JsonValue = await self._handle(run_id).result()
             except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:  # its retention ended
+                    raise RunNotFound(run_id) from None
                 if error.status is not RPCStatusCode.UNAVAILABLE:
                     raise
                 await asyncio.sleep(0.5)
@@ -201,6 +210,11 @@ class TemporalEngine:
 
     def _handle(self, run_id: str) -> WorkflowHandle[object, JsonValue]:
         return self.client.get_workflow_handle(run_id)
+
+    async def _meet(self, run_id: str) -> None:
+        """Raises `RunNotFound` for what is no run of ours. Asks the server the first time only."""
+        if run_id not in self._met:
+            await self._describe(run_id)
 
     async def _describe(self, run_id: str) -> WorkflowExecutionDescription:
         try:
@@ -212,6 +226,9 @@ class TemporalEngine:
             raise
         if found.workflow_type != RUN_TYPE:
             raise RunNotFound(run_id)
+        self._met[run_id] = None
+        if len(self._met) > REMEMBERED:
+            del self._met[next(iter(self._met))]
         return found
 
     async def _events(self, run_id: str) -> AsyncIterator[HistoryEvent]:

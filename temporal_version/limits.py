@@ -2,10 +2,17 @@
 
 The gate's own history is the record of the limits, so they can be read and set while no worker is
 there. No gate means no limits, and then no run asks for anything.
+
+A client that starts many runs a second does not ask before each one whether there is a gate: it
+believes an answer for `BELIEVED` seconds. So whoever opens a gate waits that long, and then looks
+once more for runs that were started without it. A gate that is gone does no harm to a run that was
+told of it: its request meets nobody, which is no limit.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from datetime import timedelta
 
 from temporalio.api.enums.v1 import EventType
@@ -18,6 +25,29 @@ from two_workers.protocol import Limits
 
 TASK_TIMEOUT = timedelta(seconds=1)
 """A worker that dies with the gate's task in hand stops all admission for so long, no longer."""
+
+BELIEVED = 0.5
+"""Seconds, counted from when the server was asked."""
+
+
+class Belief:
+    """Whether the gate is open, as one client knows it."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._asking = asyncio.Lock()  # many starts at a time ask once
+        self._open = False
+        self._asked: float | None = None
+
+    async def gate(self) -> str | None:
+        """The gate that a run must be told of when it is started, if there is one."""
+        async with self._asking:
+            now = time.monotonic()
+            if self._asked is None or now - self._asked > BELIEVED:
+                self._open = await gate_in_force(self._client, self._settings)
+                self._asked = now
+        return self._settings.gate if self._open else None
 
 
 async def gate_in_force(client: Client, settings: Settings) -> bool:
@@ -69,13 +99,17 @@ async def replace_limits(client: Client, settings: Settings, limits: Limits) -> 
     )
     for run_id in open_runs:
         await _tell(client, settings, run_id)
+    if not in_force:
+        await asyncio.sleep(BELIEVED)
+        for run_id in set(await _open_runs(client, settings)).difference(open_runs):
+            await _tell(client, settings, run_id)
 
 
 async def _open_runs(client: Client, settings: Settings) -> tuple[str, ...]:
     """Runs that began without limits, or under a gate that is gone. They count from now on.
 
-    They are found through visibility: one that is being started in this very second may be missed
-    and then runs outside of the limits until its end.
+    They are found through visibility, which lags: one that was started just now may be missed, and
+    then runs outside of the limits until its end.
     """
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
     return tuple(

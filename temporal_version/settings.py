@@ -51,7 +51,7 @@ TUNED: Mapping[str, Any] = {
     "retry_initial": 0.1,
     "retry_backoff": 1.0,
     "wait_for_cancellation": True,
-    "eager_activities": False,  # an eager activity skips the queue, so priority and fairness too
+    "eager_activities": True,
     "grace": 5.0,
 }
 ARMS: Mapping[Arm, Mapping[str, Any]] = {"stock": STOCK, "tuned": TUNED, "server": TUNED}
@@ -90,6 +90,11 @@ class Settings(BaseModel):
     wait_for_cancellation: bool
     """A cancelled run ends only after its activities did (WAIT_CANCELLATION_COMPLETED)."""
     eager_activities: bool
+    """The worker that asks for a step gets it with the reply, if it has a slot that no poll holds.
+
+    One round trip and one transaction of the server less. It skips the queue, but not priority and
+    fairness: while steps wait there, polls hold every slot.
+    """
     concurrency: int = Field(default=8, ge=1)
     """Effects at a time in one worker, for each kind."""
     queue_rate: float | None = Field(default=None, gt=0)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from temporal_version import limits
+from temporal_version.client import connect_client
+from temporal_version.engine import TemporalEngine
 from temporal_version.messages import GateState
 from tests.temporal_version.app import PARALLEL
 from tests.temporal_version.conftest import Bench
@@ -29,6 +34,27 @@ async def test_without_limits_nothing_touches_a_gate(bench: Bench) -> None:
         await bench.engine.result(run_id, timeout=60)
     assert await bench.events(run_id, "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED") == []
     assert await bench.engine.limits() == Limits()
+
+
+async def test_a_run_whose_client_does_not_know_the_gate_yet_is_told_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "BELIEVED", 8.0)
+    first = await bench.start("a", how="hold")  # from now on this client believes: no gate
+    async with bench.worker():
+        await bench.ledger.until("begin", 1)
+        settings = bench.settings()
+        other = TemporalEngine(await connect_client(settings), settings)
+        setting = asyncio.create_task(other.set_limits(Limits(max_active=2)))
+        while not await limits.gate_in_force(other.client, settings):
+            await asyncio.sleep(0.05)
+        second = await bench.start("b", how="hold")
+        await setting
+        third = await bench.start("c")
+        await waiting(bench)
+        state = await gate_state(bench)
+        assert {permit.owner for permit in state.holders} == {first, second}
+        assert {permit.owner for permit in state.waiting} == {third}
 
 
 async def test_a_terminated_holders_permit_is_used_again(bench: Bench) -> None:

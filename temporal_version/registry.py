@@ -3,7 +3,7 @@
 The sandbox re-imports workflow code for each run. This module is passed through instead, so it is
 the same inside and outside: a worker registers its apps here, and the workflow looks up by kind
 which agent to import and how its effects behave. The driver is passed through as well: it holds
-nothing between runs, saved histories watch over it, and importing it anew costs 8 ms for each run.
+nothing between runs, saved histories watch over it, and its import would cost each run 8 ms of CPU.
 
 The *agent's* module is never passed through. A module that was imported outside already hides a
 clock or a random number from the sandbox; imported again inside, its first `datetime.now()` fails.

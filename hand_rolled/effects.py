@@ -110,7 +110,8 @@ class Effects:
         self, place: Place, step: Step[Any], effect: Effect, known: OpenStep
     ) -> Succeeded | Failed | Later:
         attempt = known.failures + 1
-        await self._admit(place, step, effect, attempt, known)
+        if effect.pool is not None or effect.worst_case is not None:
+            await self._admit(place, step, effect, attempt, known)
         call = Call(
             run_id=self.journal.lease.run_id,
             key=f"{self.journal.lease.run_id}/{place.batch}.{place.position}",

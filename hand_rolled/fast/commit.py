@@ -137,6 +137,8 @@ class Write:
     row: Row | None = None
     error: Exception | None = None
     answered: asyncio.Event = field(default_factory=asyncio.Event)
+    bytes: int = 0
+    """Roughly what it adds to a statement."""
 
     async def answer(self) -> Row | None:
         """The row that the flush wrote; None if the fence let nothing through. Raises what went
@@ -145,12 +147,6 @@ class Write:
         if self.error is not None:
             raise self.error
         return self.row
-
-    @property
-    def bytes(self) -> int:
-        """Roughly what it adds to a statement."""
-        ending = 0 if self.end is None else len(self.end.result or self.end.failure or "")
-        return ending + sum(200 + len(entry.outcome) for _, entry in self.entries)
 
 
 class GroupCommit:
@@ -176,7 +172,10 @@ class GroupCommit:
             self._news.set()
         if record is not None:
             write.entries.append(record)
-        write.end = end or write.end
+            write.bytes += 200 + len(record[1].outcome)
+        if end is not None:
+            write.end = end
+            write.bytes += len(end.result or end.failure or "")
         return write
 
     async def run(self) -> None:

@@ -175,8 +175,8 @@ _ALL = (
         scenario="fairness",
         says="tenants are served by name, not by who waits longest",
         file="claim.py",
-        text="    ORDER BY t.last_claimed_at, t.tenant\n",
-        without="    ORDER BY t.tenant\n",
+        text="    ORDER BY line.last_claimed_at, line.tenant\n",
+        without="    ORDER BY line.tenant\n",
     ),
 )
 GUARDS = {guard.name: guard for guard in _ALL}

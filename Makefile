@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install compare compare-full mapping evidence ladder faults chaos test check bench clean
+.PHONY: help install compare compare-full sweep mapping evidence ladder faults chaos test check bench clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -12,6 +12,9 @@ compare: install ## break real workers on both engines and report (about 3 minut
 
 compare-full: install ## every arm, 59 faults in each cell, resumable after an interruption (hours)
 	@$(BIN)/two-workers compare-full $(ARGS)
+
+sweep: install   ## a longer lease: what it buys and what it costs (15 minutes; ARGS="--lease 1,2": 3)
+	@$(BIN)/two-workers sweep $(ARGS)
 
 ladder: install  ## each idea of the story broken and fixed: what breaks, who convicts it (3 minutes)
 	@$(BIN)/two-workers ladder $(ARGS)

@@ -25,13 +25,18 @@ def to_csv(results: Sequence[ArmResult]) -> str:
 def to_junit(results: Sequence[ArmResult]) -> str:
     """A suite for each arm, a case for each verdict. Unknown is an error: it is no success.
 
-    What an arm never promised is a test that was skipped.
+    What an arm never promised is a test that was skipped. The table is in the suite's properties.
     """
     suites = ElementTree.Element("testsuites")
-    for result in results:
+    table = rows(results)
+    for number, result in enumerate(results):
         suite = ElementTree.SubElement(
             suites, "testsuite", name=result.arm, tests=str(len(result.verdicts))
         )
+        properties = ElementTree.SubElement(suite, "properties")
+        for row in table:
+            name = f"{row.section}: {row.label.strip()}"
+            ElementTree.SubElement(properties, "property", name=name, value=row.cells[number])
         for verdict in result.verdicts:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=result.arm, name=verdict.invariant

@@ -18,6 +18,7 @@ from comparison.meters import ACTION, ROWS
 from two_workers import RunState
 
 HEARTBEAT = ACTION + "grpc_RecordActivityTaskHeartbeat"
+QUERY = ACTION + "grpc_QueryWorkflow"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class Window:
     def heartbeats(self) -> float | None:
         """Heartbeats that reached the server, for each run: billable, and in no history."""
         return self.counts.get(HEARTBEAT, 0.0) / self.runs if self.counted_actions else None
+
+    @property
+    def queries(self) -> float | None:
+        """Queries for each run, likewise: a step too large for a task is asked for by one."""
+        return self.counts.get(QUERY, 0.0) / self.runs if self.counted_actions else None
 
     @property
     def history_actions(self) -> float | None:

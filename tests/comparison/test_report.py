@@ -155,6 +155,8 @@ def test_a_build_server_sees_a_violation_as_a_failure_and_unknown_as_an_error() 
     case = PlantedCrowd().beside(planted)
     result = ArmResult("hand_rolled", tuple(judge(case)), measure(case), {})
     suite = ElementTree.fromstring(to_junit([result]))
+    figures = {e.get("name"): e.get("value") for e in suite.iter("property")}
+    assert figures["Runs: lost"] == "0 of 4 (≤ 52.7 %)"
     assert [e.get("name") for e in suite.iter("testcase") if e.find("failure") is not None] == [
         "INV-FENCE"
     ]
@@ -167,6 +169,8 @@ def test_what_was_not_promised_is_a_skipped_test_and_said_first_everywhere() -> 
     case = PlantedCrowd().beside(Planted(), "temporal+tuned")
     result = ArmResult("temporal+tuned", tuple(judge(case)), measure(case), {})
     suite = ElementTree.fromstring(to_junit([result]))
+    figures = {e.get("name"): e.get("value") for e in suite.iter("property")}
+    assert figures["Runs: lost"] == "0 of 4 (≤ 52.7 %)"
     assert [e.get("name") for e in suite.iter("testcase") if e.find("skipped") is not None] == [
         *("INV-TRUST", "INV-FAIR", "INV-BLAME")
     ]

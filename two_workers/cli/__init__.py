@@ -39,6 +39,7 @@ Two workers picked up the same investigation. Who resumes it?
 
   1. compare     break real workers on both engines and see what each answer cost
                    two-workers compare            (or: make compare)
+                   two-workers sweep --lease 1,2  a longer lease: what it buys, what it costs
   2. study       claim, lease, heartbeat, fence and the rest: by hand, on Temporal, and broken
                    two-workers mapping fence      two-workers explain claim
                    two-workers break fence        two-workers ladder       two-workers quiz

@@ -166,6 +166,8 @@ NOT_SHOWN = (
     "of twenty runs beside each campaign, with workers of its own, of which one is paused and "
     "three are killed. It comes after the fault-free twin. Its calls are in no figure above; its "
     "processor time is in those under faults.",
+    "Small losses of run time: a run and its fault-free twin met the machine at different moments, "
+    "and a negative figure says that this weighed more than the fault.",
     "The same schedule again: a seed repeats the experiment, not the interleaving.",
     "Only the four measures under `Chosen beforehand` were; all others are there to explore, and "
     "no test is corrected for their number.",

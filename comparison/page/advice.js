@@ -29,7 +29,7 @@ function year(arm) {
   const price = (tokens) =>
     orphans * (tokens.sent * read("tokens_in") + tokens.received * read("tokens_out")) / 1e6;
   const duplicates = [price(arm.answered), price(arm.begun)];
-  const recovery = orphans * Math.max(0, arm.penalty || 0) / 3600 * read("waiting");
+  const recovery = orphans * (arm.stood || 0) / 3600 * read("waiting");
   return waysToRun(arm).map((way) => {
     const work = 12 * way.hours * read("hour");
     return {...way, duplicates, recovery, work, total: duplicates[1] + recovery + work + way.bill};

@@ -22,19 +22,21 @@ from comparison.prices import Input, inputs
 def figures(measures: Measures) -> dict[str, Any]:
     """What one arm brings into the calculation, for each orphaned run and for each run.
 
-    The expected cost of many deaths is a mean, not a median: a few long recoveries count in it.
+    The expected cost of many deaths is a mean, not a median: a few long waits count in it. A run
+    stands still until somebody has it; that is measured on the run itself, and so not blurred by
+    how fast the machine was when its fault-free twin ran.
     """
     orphaned = max(len(measures.recoveries), 1)
     twin = measures.overhead
     arm = find_arm(measures.arm)
-    penalties = [hit.penalty for hit in measures.hit_by("kill") if hit.penalty is not None]
+    stood = [r.takeover for r in measures.after("kill") if r.takeover is not None]
     return {
         "arm": arm.name,
         "engine": arm.engine,
         "gap": arm.gap,
         "answered": _tokens(measures, 0, orphaned),
         "begun": _tokens(measures, 1, orphaned),
-        "penalty": mean(penalties) if penalties else None,
+        "stood": mean(stood) if stood else None,
         "actions": twin.twin.billable or 0.0,
         "calling": mean(run.calling for run in twin.runs) if twin.runs else 0.0,
     }
@@ -92,8 +94,8 @@ def _used(found: Sequence[dict[str, Any]]) -> str:
 def _measured(figure: dict[str, Any]) -> str:
     tokens = figure["begun"]["sent"] + figure["begun"]["received"]
     said = f"{figure['arm']}: {tokens:,.0f} tokens paid twice for each orphaned run"
-    if figure["penalty"] is not None:
-        said += f", which took {figure['penalty']:.1f} s longer on average"
+    if figure["stood"] is not None:
+        said += f", which stood still for {figure['stood']:.1f} s on average after a kill"
     if figure["engine"] == "temporal":
         said += (
             f"; {figure['actions']:.1f} billable actions for each run of "

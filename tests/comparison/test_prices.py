@@ -53,10 +53,11 @@ def test_a_price_shows_its_source_and_its_day_and_the_others_are_said_to_be_plac
 
 def test_the_expected_cost_of_many_deaths_is_a_mean() -> None:
     slow = Planted()
-    slow.ends["run-0"] = slow.ends["run-0"].model_copy(update={"t_ns": 20 * 10**9})
-    found = pool([measure(Planted().case()), measure(Planted().case()), measure(slow.case())])
-    assert [hit.penalty for hit in found.hit_by("kill")] == [0.0, 0.0, 15.0]
-    assert figures(found)["penalty"] == 5.0
+    slow.records = slow.records[:8]  # up to the call that A's death aborted
+    slow.call("run-0", "1.0", 2, "B", at=11.0, ends=11.1)
+    found = pool([measure(Planted().case()), measure(slow.case())])
+    assert [r.takeover for r in found.after("kill")] == pytest.approx([1.995, 8.995])
+    assert figures(found)["stood"] == pytest.approx(5.495)
 
 
 @pytest.mark.browser

@@ -29,8 +29,8 @@ from two_workers import Limits
 QUESTION = "why do checkouts fail?"
 WORKERS, PLACES = 2, 2
 """Processes, and runs that each has at a time."""
-LIMITS = Limits(pools={POOL: 2}, tenants={"grey": 1})
-RAISED = Limits(pools={POOL: 3}, tenants={"grey": 1})
+LIMITS = Limits(pools={POOL: 1}, tenants={"grey": 1})
+RAISED = Limits(pools={POOL: 2}, tenants={"grey": 1})
 """Limits change while runs run. Raised, not lowered: what was granted before stays granted, so only
 after a raise does the limit in force at a call's begin bound the calls in flight."""
 

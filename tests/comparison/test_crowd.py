@@ -6,29 +6,34 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-GUARDS = (
-    # Together, since none of them is in the way of another: the guard, and the check that must
-    # notice that it is gone.
-    {
-        "INV-CAP": ("limits.py", " AND p.calls < p.max_calls", ""),
-        "INV-BUDGET": ("limits.py", "      AND r.cost + r.reserved + %(amount)s <= r.budget\n", ""),
-        "INV-FAIR": ("claim.py", "ORDER BY t.last_claimed_at, t.tenant", "ORDER BY t.tenant DESC"),
-        "INV-SIGNAL": ("waits.py", " AND s.taken_by IS NULL", ""),
-    },
-    # Any death of its worker is held against a run.
-    {
-        "INV-BLAME": (
-            "reclaim.py",
-            "WHEN r.lease_alone AND r.solo_crashes + 1 >= %(max_crashes)s THEN",
-            "WHEN r.crashes + 1 >= %(max_crashes)s THEN",
-        ),
-    },
+from comparison.break_one import Guard, find_guard
+
+TOGETHER = (
+    # None of them is in the way of another.
+    *(find_guard(name) for name in ("pool", "budget", "fairness")),
+    Guard(
+        name="taken",
+        invariant="INV-SIGNAL",
+        scenario="",
+        says="a signal that was taken is taken again",
+        file="waits.py",
+        text=" AND s.taken_by IS NULL",
+    ),
+)
+BLAME = Guard(
+    name="alone",
+    invariant="INV-BLAME",
+    scenario="",
+    says="any death of its worker is held against a run",
+    file="reclaim.py",
+    text="WHEN r.lease_alone AND r.solo_crashes + 1 >= %(max_crashes)s THEN",
+    without="WHEN r.crashes + 1 >= %(max_crashes)s THEN",
 )
 
 
@@ -67,19 +72,20 @@ async def test_a_healthy_engine_keeps_what_it_promises_in_a_crowd(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("guards", GUARDS, ids=[", ".join(guards) for guards in GUARDS])
+@pytest.mark.parametrize("guards", [TOGETHER, (BLAME,)], ids=["together", "blame"])
 async def test_a_store_without_its_guards_is_convicted_of_each(
-    tmp_path: Path, guards: Mapping[str, tuple[str, str, str]]
+    tmp_path: Path, guards: Sequence[Guard]
 ) -> None:
     """They are removed in a scratch copy of the store, which is otherwise what is shipped."""
     spec = find_spec("hand_rolled")
     assert spec is not None
     assert spec.origin is not None
     shutil.copytree(Path(spec.origin).parent, tmp_path / "hand_rolled")
-    for file, guard, without in guards.values():
-        path = tmp_path / "hand_rolled" / file
-        assert guard in path.read_text(), f"{file} has no {guard!r} any more"
-        path.write_text(path.read_text().replace(guard, without))
+    for guard in guards:
+        path = tmp_path / "hand_rolled" / guard.file
+        assert guard.text in path.read_text(), f"guard {guard.name} is out of date"
+        path.write_text(path.read_text().replace(guard.text, guard.without, 1))
     code, found = await play("hand_rolled", tmp_path / "out", cwd=tmp_path)
-    assert {invariant for invariant in guards if found[invariant] == "FAIL"} == set(guards)
+    convicted = {invariant for invariant, outcome in found.items() if outcome == "FAIL"}
+    assert {guard.invariant for guard in guards} <= convicted
     assert code == 1

@@ -1,4 +1,4 @@
-"""A real Temporal client and server: the proxy knows which method is called, and when it is done."""
+"""A real Temporal client and server: the proxy knows which method is called and when it ended."""
 
 from __future__ import annotations
 

@@ -62,13 +62,8 @@ def compare(
     from comparison.main import compare as run_comparison
 
     if quick:
-        kills, pauses, silences, cuts, stalls = (
-            min(kills, 2),
-            min(pauses, 1),
-            min(silences, 1),
-            0,
-            0,
-        )
+        kills, pauses, silences = min(kills, 2), min(pauses, 1), min(silences, 1)
+        cuts = stalls = 0
     cancelled = min(kills, 1)
     return run_async(
         run_comparison(

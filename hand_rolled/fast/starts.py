@@ -15,7 +15,7 @@ from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavail
 from hand_rolled.entries import as_json
 
 MAX_ROWS = 500
-BULK_ROWS, IN_FLIGHT = 250, 2
+BULK_ROWS, IN_FLIGHT = 400, 2
 """While the database inserts two groups of so many, the client prepares the next."""
 
 # (nothing) → pending, many at once. Runs that exist are left as they are; their ids are returned.

@@ -13,7 +13,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -22,9 +22,10 @@ from comparison.arms import Arm
 from comparison.breakers.base import Scene
 from comparison.breakers.network import Silence
 from comparison.breakers.points import Points
+from comparison.breakers.workers import Stall
 from comparison.evidence import CancelCase, Cancellation, FaultRecord
-from comparison.faults import run_of, takeovers
-from comparison.injector import Blow, inject
+from comparison.faults import run_of
+from comparison.injector import Blow, inject, until_going_on, until_taken_over
 from comparison.kinds import KINDS, POINTS, PlannedFault
 from comparison.ledger import Ledger
 from comparison.meters import Meter
@@ -183,64 +184,48 @@ class Campaign:
                 return
 
     async def _aftermath(self, blow: Blow) -> FaultRecord:
-        """Wait for what the fault was to show, and heal it."""
-        fault = blow.fault
+        """Wait for what the fault was to show, heal it, and let everybody find their feet."""
+        fault, breaker, kind = blow.fault, blow.breaker, KINDS[blow.fault.kind]
         try:
-            if fault.landed:
-                await self._shown(fault)
+            if fault.landed and kind.lasting:
+                await self._while_it_lasts(fault)
         finally:
-            late = self.workers.withheld(fault.victim) if isinstance(blow.breaker, Silence) else 0
+            late = self.workers.withheld(fault.victim) if isinstance(breaker, Silence) else 0
             resumed = time.monotonic_ns()
-            if blow.breaker is not None:
-                await blow.breaker.heal()
-        if not fault.landed or not KINDS[fault.kind].returns:
+            if breaker is not None:
+                await breaker.heal()
+        if not fault.landed:
+            return fault
+        if isinstance(breaker, Stall):
+            resumed = breaker.over_ns or resumed
+        if kind.takes_away and not kind.lasting:
+            await self._taken_away(fault)
+        elif not kind.takes_away:
+            expected = self.arm.predict(fault.kind)[1]
+            await until_going_on(self.world, fault, self.runs.has_ended, expected + MARGIN)
+        if not kind.returns:
             return fault
         return fault.model_copy(update={"resumed_ns": resumed, "late_bytes": late})
 
-    async def _shown(self, fault: FaultRecord) -> None:
-        """Let the fault last, so that others can take over; and let everybody find their feet."""
+    async def _while_it_lasts(self, fault: FaultRecord) -> None:
+        """Until others have taken over what the victim had, so that it comes back as a zombie."""
         kind, expected = KINDS[fault.kind], self.arm.predict(fault.kind)[1]
-        held = None if fault.held_key is None else run_of(fault.held_key)
-        if fault.kind == "kill+cancel" and held is not None:
-            await self._cancel(held, "orphan")
-        if kind.lasting and held is None:
+        if fault.held_key is None:
             await asyncio.sleep(expected + MARGIN)  # nobody has anything to take over
-        elif kind.lasting and held is not None and self.runs.was_cancelled(held):
-            await self.runs.until_ended([held], timeout=expected + MARGIN)
-        elif kind.lasting and held is not None and kind.takes_away:
-            # A zombie is one only when somebody else has its work.
-            await self._until_taken_over(fault, [held], expected + PATIENCE)
-        if not kind.takes_away and not kind.lasting:
-            await self._until_going_on(fault, expected + MARGIN)
             return
+        held = run_of(fault.held_key)
+        if self.runs.was_cancelled(held):
+            await self.runs.until_ended([held], timeout=expected + MARGIN)
+        elif kind.takes_away:
+            await until_taken_over(self.world, fault, [held], expected + PATIENCE)
+        await self._taken_away(fault)
+
+    async def _taken_away(self, fault: FaultRecord) -> None:
+        """Until the victim's runs are with others, or not much longer than that takes."""
+        if fault.kind == "kill+cancel" and fault.held_key is not None:
+            await self._cancel(run_of(fault.held_key), "orphan")
         orphans = [run for run in fault.owned if not self.runs.was_cancelled(run)]
-        await self._until_taken_over(fault, orphans, expected + MARGIN)
-
-    async def _until_taken_over(
-        self, fault: FaultRecord, runs: Sequence[str], timeout: float
-    ) -> None:
-        """Wait until each of `runs` is taken over, or for `timeout` seconds.
-
-        Only keeps faults apart: whether and when a run was taken over is judged at the end, from
-        the ledger.
-        """
-
-        def look(ledger: Ledger) -> bool | None:
-            return set(runs) <= takeovers(ledger.calls.values(), fault).keys() or None
-
-        with suppress(TimeoutError):
-            await self.world.until(look, timeout=timeout)
-
-    async def _until_going_on(self, fault: FaultRecord, timeout: float) -> None:
-        """Wait until each run that the fault met has ended or made a further call, for a while."""
-
-        def look(ledger: Ledger) -> bool | None:
-            calls = ledger.calls.values()
-            further = {call.who.run for call in calls if call.begin.t_ns > fault.after_ns}
-            return all(run in further or self.runs.has_ended(run) for run in fault.owned) or None
-
-        with suppress(TimeoutError):
-            await self.world.until(look, timeout=timeout)
+        await until_taken_over(self.world, fault, orphans, self.arm.predict(fault.kind)[1] + MARGIN)
 
     async def _cancel_running(self, chance: random.Random) -> None:
         """Cancel a run that is waiting for the model at this moment."""

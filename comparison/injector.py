@@ -8,6 +8,8 @@ fault that did not verifiably land where it was to land makes its sample unknown
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from comparison.breakers.base import Aim, Breaker, Skipped
@@ -15,8 +17,10 @@ from comparison.breakers.catalogue import BREAKERS
 from comparison.breakers.points import Missed, Points
 from comparison.breakers.skew import Skew
 from comparison.evidence import FaultRecord
-from comparison.faults import in_hand
+from comparison.faults import in_hand, takeovers
 from comparison.kinds import KINDS, PlannedFault
+from comparison.ledger import Ledger
+from comparison.world.client import WorldClient
 
 
 @dataclass(frozen=True)
@@ -75,3 +79,33 @@ def _work(points: Points, planned: PlannedFault, aim: Aim, before: int) -> dict[
         "in_flight": in_hand(points.scene.world.ledger, workers, before),
         "answered": None if done is None else done.identity.key,
     }
+
+
+async def until_taken_over(
+    world: WorldClient, fault: FaultRecord, runs: Collection[str], timeout: float
+) -> None:
+    """Wait until each of `runs` is taken over, or for `timeout` seconds.
+
+    Only keeps faults apart: whether and when a run was taken over is judged at the end, from the
+    ledger.
+    """
+
+    def look(ledger: Ledger) -> bool | None:
+        return set(runs) <= takeovers(ledger.calls.values(), fault).keys() or None
+
+    with suppress(TimeoutError):
+        await world.until(look, timeout=timeout)
+
+
+async def until_going_on(
+    world: WorldClient, fault: FaultRecord, has_ended: Callable[[str], bool], timeout: float
+) -> None:
+    """Wait until each run that the fault met has ended or made a further call, for a while."""
+
+    def look(ledger: Ledger) -> bool | None:
+        calls = ledger.calls.values()
+        further = {call.who.run for call in calls if call.begin.t_ns > fault.after_ns}
+        return all(run in further or has_ended(run) for run in fault.owned) or None
+
+    with suppress(TimeoutError):
+        await world.until(look, timeout=timeout)

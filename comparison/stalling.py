@@ -2,8 +2,9 @@
 
     two-workers worker --app comparison.stalling:APP        then SIGUSR1 to the process
 
-The handler sleeps in the main thread for `STALL_SECONDS` (default 3): the loop stands still, and
-so does everything on it, while the kernel answers for the sockets and other threads run on. What
+The handler sleeps in the main thread for `STALL_SECONDS` (default 3), and says when that was over
+by the clock that all processes of a host share: the loop stands still, and so does everything on
+it, while the kernel answers for the sockets and other threads run on. What
 a worker meets in real life is a long regular expression, a large JSON or a garbage collection.
 """
 
@@ -24,7 +25,7 @@ def _stall(number: int, frame: object) -> None:
     seconds = float(os.environ.get("STALL_SECONDS", "3"))
     _say(f"stalling for {seconds:g} s")
     time.sleep(seconds)
-    _say(f"stalled for {seconds:g} s")
+    _say(f"stalled for {seconds:g} s, until {time.monotonic_ns()}")
 
 
 def _say(line: str) -> None:

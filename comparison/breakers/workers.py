@@ -57,25 +57,31 @@ class Stall:
     """
 
     victim: Process
-    stalls_before: int = 0
+    over_ns: int | None = None
+    """When the loop went on, by the worker's own word."""
 
     async def strike(self) -> None:
-        self.stalls_before = self._said("stalling for")
+        before = len(self._said("stalling for "))
         self.victim.send(signal.SIGUSR1)
-        await _until(lambda: self._said("stalling for") > self.stalls_before)
+        await _until(lambda: len(self._said("stalling for ")) > before)
 
     async def problem(self) -> str | None:
-        if await _until(lambda: self._said("stalled for") > self.stalls_before):
-            return None
-        return f"{self.victim.name} did not stall; does it run comparison.stalling:APP?"
+        """A stall ends by itself: it is over when as many ends as begins have been said."""
+        if not await _until(self._is_over):
+            return f"{self.victim.name} did not stall; does it run comparison.stalling:APP?"
+        self.over_ns = int(self._said("stalled for ")[-1].rpartition(" ")[2])
+        return None
 
     async def heal(self) -> None:
-        """A stall ends by itself."""
+        """Nothing to undo."""
 
-    def _said(self, words: str) -> int:
-        """How many lines of its log begin so, after their time."""
-        lines = self.victim.log.read_text().splitlines()
-        return sum(line.partition(" ")[2].startswith(words) for line in lines)
+    def _is_over(self) -> bool:
+        return 0 < len(self._said("stalling for ")) == len(self._said("stalled for "))
+
+    def _said(self, words: str) -> list[str]:
+        """The lines of its log that begin so, after their time."""
+        lines = [line.partition(" ")[2] for line in self.victim.log.read_text().splitlines()]
+        return [line for line in lines if line.startswith(words)]
 
 
 @dataclass

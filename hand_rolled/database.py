@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import errors
@@ -38,12 +39,9 @@ SELECT set_config('statement_timeout', %(statement)s, false),
             THEN set_config('transaction_timeout', %(statement)s, false) END
 """
 
-# Prepared statements keep their plans, also one that was made while a table was empty and reading
-# all of it was the best way. All statements here find their rows by an index. And none is worth
-# compiling.
-KEPT_PLANS = """
-SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)
-"""
+# A prepared statement may keep its plan, also one that was made while a table was empty and reading
+# all of it was the best way. So a connection forgets its plans after so many seconds.
+PLANS_LAST = 1.0
 
 # Worth another try: the connection or the server went away, or we lost a deadlock.
 TRANSIENT = (
@@ -97,6 +95,7 @@ class Database:
     def __init__(self, settings: Settings, *, application: str) -> None:
         self.settings = settings
         self._bounds = {"statement": f"{max(1, int(settings.query_timeout * 1000))}ms"}
+        self._planned: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             settings.database_url,
             kwargs=connect_arguments(settings, application=application),
@@ -110,8 +109,7 @@ class Database:
 
     async def _configure(self, connection: Connection) -> None:
         await connection.execute(BOUNDS, self._bounds)
-        if self.settings.fast:
-            await connection.execute(KEPT_PLANS)
+        self._planned[connection] = time.monotonic()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:
@@ -145,10 +143,18 @@ class Database:
         # takes as long as all else that Python does here.
         connection = await self._pool.getconn()
         try:
+            if self.settings.fast:
+                await self._forget_old_plans(connection)
             cursor = await connection.execute(statement, parameters, prepare=prepare)
             return [] if cursor.rownumber is None else await cursor.fetchall()
         finally:
             await self._pool.putconn(connection)
+
+    async def _forget_old_plans(self, connection: Connection) -> None:
+        now = time.monotonic()
+        if now - self._planned.get(connection, 0.0) > PLANS_LAST:
+            await connection.execute("DISCARD PLANS")
+            self._planned[connection] = now
 
     async def fetch_one(self, statement: LiteralString, /, **parameters: Any) -> Row | None:
         """The first row, or None."""

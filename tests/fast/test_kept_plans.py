@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import pytest
 
-from hand_rolled.entries import as_json
-from hand_rolled.fast.claims import CLAIM_ONE_BEHIND, HEAD, PRIORITIES, listed
+from hand_rolled import database
+from hand_rolled.settings import Settings
 from tests.hand_rolled.bench import KIND, Store
 
 BACKLOG = """
 INSERT INTO runs (run_id, kind, tenant, priority, payload, digest)
 SELECT 'run-' || n, %s, 'default', 3, '{}', '' FROM generate_series(1, 5000) n
 """
+KEPT = """
+SELECT name FROM pg_prepared_statements
+WHERE statement LIKE '%%AS place%%' AND generic_plans > 0
+"""
 
 
-async def test_a_claim_planned_on_an_empty_table_serves_a_backlog(store: Store) -> None:
+@pytest.fixture
+def settings(url: str) -> Settings:
+    """One connection: what is kept is kept per connection."""
+    return Settings(database_url=url, pool_size=1, notify=False, fast=True)
+
+
+async def test_a_claim_planned_on_an_empty_table_serves_a_backlog(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hand = await store.hand()
     await store.rows("ALTER TABLE runs SET (autovacuum_enabled = off)")
     await store.rows("VACUUM ANALYZE runs")
-    values = {
-        "worker": hand.owner, "kind": KIND, "code": hand.code, "ttl": timedelta(seconds=60),
-        "places": as_json(listed([HEAD] * len(PRIORITIES))),
-    }  # fmt: skip
-    async with store.database.transaction() as connection:
-        for _ in range(10):
-            await connection.execute(CLAIM_ONE_BEHIND, values, prepare=True)
-        cursor = await connection.execute("SELECT name, generic_plans FROM pg_prepared_statements")
-        [kept] = await cursor.fetchall()
-        assert kept["generic_plans"] > 0
-        await store.rows(BACKLOG, KIND)
-        cursor = await connection.execute(
-            f"EXPLAIN EXECUTE {kept['name']}"  # type: ignore[arg-type] # its own name
-            "('me', '[]', 'test', '1', '60 s')"
-        )
-        plan = "\n".join(row["QUERY PLAN"] for row in await cursor.fetchall())
+    monkeypatch.setattr(database, "PLANS_LAST", 3600.0)
+    for _ in range(10):
+        assert await hand.claim() == []
+    [kept] = await store.database.fetch(KEPT)
+    await store.rows(BACKLOG, KIND)
+    explain = f"EXPLAIN EXECUTE {kept['name']} ('me', '[]', 'test', '1', '60 s')"
+    assert "Seq Scan on runs" in await _plan(store, explain), "what would be kept is no good"
+    monkeypatch.setattr(database, "PLANS_LAST", 0.0)
+    plan = await _plan(store, explain)
     assert "Seq Scan on runs" not in plan
     assert "Sort" not in plan, "the head of the queue comes from the index, in its order"
-    assert "Join Filter" not in plan, "the run is found by its key"
+    assert "Index Cond: (run_id = " in plan
+
+
+async def _plan(store: Store, explain: str) -> str:
+    rows = await store.database.fetch(explain)  # type: ignore[arg-type] # a name of PostgreSQL's
+    return "\n".join(row["QUERY PLAN"] for row in rows)

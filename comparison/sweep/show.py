@@ -58,7 +58,7 @@ def to_terminal(points: Sequence[Point], console: Console) -> None:
     """The table and what its columns mean."""
     table = Table(title="A longer lease: what it buys and what it costs", title_justify="left")
     for name in HEAD:
-        table.add_column(name, no_wrap=name in ("lease", "arm"))
+        table.add_column(name, no_wrap=name in ("lease", "arm"), overflow="fold")
     for row in rows(points):
         table.add_row(*map(Text, row))
     console.print()
@@ -107,6 +107,9 @@ def to_svg(points: Sequence[Point]) -> str:
     ticks = sorted({point.lease for point in points})
     load.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     load.set_xticks([], minor=True)
+    for axes in (detection, load):
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
     for axes in (detection, mistakes, load):
         axes.grid(visible=True, color="#e2e8f0")
         axes.legend(fontsize=8)

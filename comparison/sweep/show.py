@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +14,9 @@ from comparison import cells
 from comparison.page.charts import COLOURS
 from comparison.stats import proportion
 from comparison.sweep.point import SLOW, Point, SpellKind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HEAD = ("lease", "arm", "detection", "predicted", "stopped", "stalled", "beats", "writes")
 NOTE = (
@@ -85,20 +89,8 @@ def to_svg(points: Sequence[Point]) -> str:
     detection, mistakes, load = figure.subplots(3, 1, sharex=True)
     for colour, arm in zip(COLOURS, dict.fromkeys(point.arm for point in points), strict=False):
         mine = sorted((p for p in points if p.arm == arm), key=lambda p: p.lease)
-        leases = [point.lease for point in mine]
-        low, high = zip(*(point.predicted for point in mine), strict=True)
-        detection.fill_between(leases, low, high, color=colour, alpha=0.12, linewidth=0)
-        for point in mine:
-            taken = [s.taken for s in point.spells if s.kind == "kill" and s.taken is not None]
-            detection.plot([point.lease] * len(taken), taken, "o", color=colour, markersize=4)
-        detection.plot(
-            *_known(mine, _median), "-", color=colour, label=f"{arm} (shaded: predicted)"
-        )
-        for kind, style in zip(SLOW, ("-", "--"), strict=True):
-            shares = [proportion(*point.mistakes(kind)) for point in mine]
-            mistakes.plot(
-                leases, [s.value for s in shares], style, color=colour, label=f"{arm}, {kind}"
-            )
+        _draw_detection(detection, mine, colour)
+        _draw_mistakes(mistakes, mine, colour)
         load.plot(*_known(mine, lambda p: p.heartbeats), "o-", color=colour, label=f"{arm}, beats")
         load.plot(*_known(mine, lambda p: p.writes), "s--", color=colour, label=f"{arm}, writes")
     detection.set(yscale="log", ylabel="detection of a kill, s")
@@ -116,6 +108,23 @@ def to_svg(points: Sequence[Point]) -> str:
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None})
     return drawn.getvalue()
+
+
+def _draw_detection(axes: Axes, mine: Sequence[Point], colour: str) -> None:
+    leases = [point.lease for point in mine]
+    low, high = zip(*(point.predicted for point in mine), strict=True)
+    axes.fill_between(leases, low, high, color=colour, alpha=0.12, linewidth=0)
+    for point in mine:
+        taken = [s.taken for s in point.spells if s.kind == "kill" and s.taken is not None]
+        axes.plot([point.lease] * len(taken), taken, "o", color=colour, markersize=4)
+    axes.plot(*_known(mine, _median), "-", color=colour, label=f"{mine[0].arm} (shaded: predicted)")
+
+
+def _draw_mistakes(axes: Axes, mine: Sequence[Point], colour: str) -> None:
+    leases = [point.lease for point in mine]
+    for kind, style in zip(SLOW, ("-", "--"), strict=True):
+        shares = [proportion(*point.mistakes(kind)).value for point in mine]
+        axes.plot(leases, shares, style, color=colour, label=f"{mine[0].arm}, {kind}")
 
 
 def _median(point: Point) -> float | None:

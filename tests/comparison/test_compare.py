@@ -37,20 +37,28 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
         seed=3,
         workers=2,
         investigations=4,
-        cells=[("kill", "begin"), ("kill", "during"), ("pause", "during"), ("silence", "reply")],
+        cells=[
+            ("kill", "begin"),
+            ("kill+cancel", "during"),
+            ("pause", "during"),
+            ("silence", "reply"),
+        ],
         cancellations=1,
         questions=QUESTIONS[:3],
     )
     said: list[str] = []
     case = await run_arm(find_arm(name), plan, tmp_path, said.append)
-    assert [fault.landed for fault in case.evidence.faults] == [True] * 4, said
+    landed = [fault.number for fault in case.evidence.faults if fault.landed]
+    assert landed == [1, 2, 3, 4], said
     assert len(case.evidence.cancellations) == 3
     failed = [v for v in judge(case) if v.outcome is Outcome.FAIL]
     assert not failed
     found = measure(case)
     assert found.runs_lost == 0
     assert found.zombies.spared == 2
-    assert found.zombies.late_arrivals == 1, "the silenced worker's record arrived after a takeover"
+    # Temporal's worker may wait for the answer to its heartbeat before it says anything more.
+    late = {"hand_rolled": {1}, "temporal+tuned": {0, 1}}[name]
+    assert found.zombies.late_arrivals in late, "what was withheld arrived after a takeover"
     again = Case.read(tmp_path)
     assert measure(again) == found, "the evidence alone gives the same figures"
     assert judge(again) == judge(case), "and the same verdicts, those of its crowd among them"

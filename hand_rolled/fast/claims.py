@@ -95,17 +95,17 @@ CLAIM_ONE_BEHIND = CLAIM_BEHIND.replace("LIMIT %(want)s", "LIMIT 1").replace(
 )
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     """Where a run stands among those of its priority."""
 
     ready_at: datetime
     run_id: str
 
 
-HEAD = Place(datetime.min.replace(tzinfo=UTC), "")
+HEAD = Spot(datetime.min.replace(tzinfo=UTC), "")
 
 
-def listed(places: list[Place]) -> list[JsonValue]:
+def listed(places: list[Spot]) -> list[JsonValue]:
     """The places where to begin, one for each of `PRIORITIES`, as `CLAIM_BEHIND` expects them."""
     return [
         {"priority": priority, "ready_at": place.ready_at.isoformat(), "run_id": place.run_id}
@@ -117,7 +117,7 @@ def listed(places: list[Place]) -> list[JsonValue]:
 class Mark:
     """Where to begin in one priority's queue, until the clock shows `until`."""
 
-    place: Place
+    place: Spot
     until: float
 
 
@@ -128,16 +128,16 @@ class Marks:
     longest: float
     _of: dict[int, Mark] = field(default_factory=dict)
 
-    def places(self, now: float) -> list[Place]:
+    def places(self, now: float) -> list[Spot]:
         """Where to begin in the queue of each of `PRIORITIES`."""
         held = {priority: mark.place for priority, mark in self._of.items() if now < mark.until}
         return [held.get(priority, HEAD) for priority in PRIORITIES]
 
     def advance(self, rows: Iterable[Row], asked: float, answered: float) -> None:
         """Note what a claim took that was asked at one time and answered at the other."""
-        last: dict[int, Place] = {}
+        last: dict[int, Spot] = {}
         for row in rows:
-            place = Place(row["ready_at"], row["run_id"])
+            place = Spot(row["ready_at"], row["run_id"])
             last[row["priority"]] = max(place, last.get(row["priority"], HEAD))
         until = answered + min(REST * (answered - asked), self.longest)
         for priority, place in last.items():
@@ -177,9 +177,7 @@ class FastClaims(Claims):
             return found
         return found + await super().claim(kind, code, want=want - len(found))
 
-    async def _claim_behind(
-        self, places: list[Place], kind: str, code: str, want: int
-    ) -> list[Row]:
+    async def _claim_behind(self, places: list[Spot], kind: str, code: str, want: int) -> list[Row]:
         return await self._database.fetch(
             CLAIM_ONE_BEHIND if want == 1 else CLAIM_BEHIND,
             worker=self._worker,

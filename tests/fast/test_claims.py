@@ -22,7 +22,7 @@ from hand_rolled.claim import CLAIM
 from hand_rolled.database import Connection, Database
 from hand_rolled.entries import as_json
 from hand_rolled.fast import claims
-from hand_rolled.fast.claims import CLAIM_BEHIND, HEAD, Place, listed
+from hand_rolled.fast.claims import CLAIM_BEHIND, HEAD, Spot, listed
 from hand_rolled.settings import Settings
 from tests.hand_rolled.bench import KIND, Hand, Held, Store
 from two_workers import Limits
@@ -69,7 +69,7 @@ async def test_a_claim_from_a_mark_does_not_step_over_what_a_snapshot_keeps(stor
         await other.execute("SELECT FROM runs LIMIT 1")
         await hand.claim(3000)
         last = await store.row("many-03000")
-        mark = Place(last["ready_at"], last["run_id"])
+        mark = Spot(last["ready_at"], last["run_id"])
         async with await store.connect() as connection:
             walk = await _pages(connection, CLAIM, hand, suspect=False)
             places = as_json(listed([HEAD, HEAD, mark, HEAD, HEAD]))

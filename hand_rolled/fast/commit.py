@@ -55,7 +55,7 @@ WITH asked AS MATERIALIZED (
                          cost, lease_generation, worker)
     SELECT entry.run_id, entry.batch, entry.position, entry.kind, entry.fingerprint,
            entry.outcome::json, entry.succeeded, entry.attempt, entry.cost, held.lease_generation,
-              %(process)s
+           %(process)s
     FROM json_to_recordset(%(entries)s::json)
         AS entry (run_id text, generation bigint, batch int, position int, kind text,
                   fingerprint text, outcome text, succeeded bool, attempt int, cost bigint)

@@ -60,9 +60,8 @@ class FastJournal(Journal):
             try:
                 await self._landed(write)
             finally:
-                if (
-                    write.answered.is_set()
-                ):  # or else we were interrupted, and the next one waits on
+                # Or else we were interrupted, and the next one waits on.
+                if write.answered.is_set():
                     self._unsettled.remove(write)
 
     async def patiently(self, statement: LiteralString, **values: Any) -> list[Row]:

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
@@ -83,8 +83,3 @@ async def measured(arena: Arena, entry: Entry, *, patience: float = 180.0) -> Ti
     if child.returncode != 0 or not lines:
         raise RuntimeError(f"{entry.peer} {entry.measure} failed:\n" + "\n".join(lines[-30:]))
     return Timing(**json.loads(lines[-1]))
-
-
-def paired(found: Rounds, ours: str, theirs: str) -> tuple[Sequence[float], Sequence[float]]:
-    """The rates of two contenders, in the order of the rounds."""
-    return found.rates[ours], found.rates[theirs]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 from comparison.arms import find_arm
-from comparison.evidence import Case, FaultRecord, Ownership, Write
+from comparison.evidence import Case, FaultRecord, Write
 from comparison.faults import run_of, takeovers
 from comparison.kinds import JOINING, TAKEN_AWAY
 from comparison.ledger import Call
@@ -24,6 +24,8 @@ SILENT = re.compile(r"expired|died|stuck|outage|timeout", re.IGNORECASE)
 """How the engines say that they had not heard of an owner, or of its progress, in time."""
 CLOCKS_NS = 2_000_000
 """Within this much the wall clock of a record and the ledger's clock are not told apart."""
+SOON_NS = 1_000_000_000
+"""A cancellation that goes with a fault is asked for within this; then nobody need take over."""
 
 
 def inv_claim(case: Case) -> Findings:
@@ -35,7 +37,7 @@ def inv_claim(case: Case) -> Findings:
     for (key, fence), workers in owners.items():
         shared = f"{key}: fence {fence} is held by {' and '.join(sorted(workers))}"
         found.evaluate(shared if len(workers) > 1 else None, tested=_contested(case, str(key)))
-    for what, claims in _claims(case).items():
+    for what, claims in case.claims.items():
         for earlier, later in pairwise(claims):
             rose = later.fence[-1] == earlier.fence[-1] + 1
             found.evaluate(
@@ -49,14 +51,13 @@ def inv_claim(case: Case) -> Findings:
 def inv_fence(case: Case) -> Findings:
     """No write is recorded for an owner after a newer one has claimed the work or called."""
     found = Findings()
-    claims = _claims(case)
     # Only an owner that is alive when its successor works can write too late.
     spared = [f for f in case.evidence.faults if f.spares_its_victim and f.landed]
     survived = {key for fault in spared for key in fault.in_flight if _contested(case, key)}
     for write in case.evidence.writes:
         newer = [
             claim
-            for claim in claims.get(write.key.rpartition("/")[0], [])
+            for claim in case.claims.get(run_of(write.key), [])
             if claim.fence > write.fence and claim.since_ns + CLOCKS_NS < write.t_ns
         ]
         calls = [
@@ -85,10 +86,10 @@ def inv_resume(case: Case) -> Findings:
             and (call.who.fence >= write.fence or call.who.fence == NO_FENCE)
             and call.begin.t_ns > write.t_ns + CLOCKS_NS
         ]
-        problem = f"{write.key} was recorded, and called again by {write.worker}"
+        problem = None
         if again:
             problem = f"{write.key} was recorded, and called again by {again[0].who.worker}"
-        found.evaluate(problem if again else None, tested=_resumed_later(case, write))
+        found.evaluate(problem, tested=_resumed_later(case, write))
     return found
 
 
@@ -126,9 +127,8 @@ def orphans(case: Case, fault: FaultRecord) -> list[str]:
     """
     instant = fault.after_ns + CLOCKS_NS
     recorded = {write.key for write in case.evidence.writes if write.t_ns <= instant}
-    cancelled = {
-        c.run for c in case.evidence.cancellations if c.requested_ns < fault.after_ns + 10**9
-    }
+    soon = fault.after_ns + SOON_NS
+    cancelled = {c.run for c in case.evidence.cancellations if c.requested_ns < soon}
     unfinished = {run_of(key) for key in fault.in_flight if key not in recorded}
     if fault.answered is not None:
         unfinished.add(run_of(fault.answered))
@@ -194,16 +194,8 @@ def _resumed_later(case: Case, write: Write) -> bool:
     """True when somebody else worked on the run after the write: a chance to repeat the step."""
     return any(
         call.begin.t_ns > write.t_ns and call.who.worker != write.worker
-        for call in case.calls.by_run.get(write.key.rpartition("/")[0], [])
+        for call in case.calls.by_run.get(run_of(write.key), [])
     )
-
-
-def _claims(case: Case) -> dict[str, list[Ownership]]:
-    """The claims on record, by run, in the order of time."""
-    claims: dict[str, list[Ownership]] = defaultdict(list)
-    for ownership in sorted(case.evidence.ownerships, key=lambda o: o.since_ns):
-        claims[ownership.what].append(ownership)
-    return claims
 
 
 OWNER_CHECKS = (

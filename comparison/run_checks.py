@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from comparison.evidence import Cancellation, Case, End, Start
+from comparison.faults import batch_of
 from comparison.ledger import Call
 from comparison.verdicts import Check, Findings
 from two_workers import RunState
@@ -141,11 +142,9 @@ def _resumes(call: Call, before: list[Call]) -> bool:
     if call.who.worker in {other.who.worker for other in before}:
         return False
     repeats = any(other.who.key == call.who.key for other in before)
-    return repeats or _batch(call) > max((_batch(other) for other in before), default=-1)
-
-
-def _batch(call: Call) -> int:
-    return int(call.who.key.rpartition("/")[2].partition(".")[0])
+    return repeats or batch_of(call.who.key) > max(
+        (batch_of(other.who.key) for other in before), default=-1
+    )
 
 
 def ledger_agrees(case: Case) -> Findings:

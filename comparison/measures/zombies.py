@@ -69,5 +69,5 @@ def _zombie_calls(case: Case, fault: FaultRecord) -> Iterator[Call]:
 
 def _owner(case: Case, run: str, t_ns: int) -> Ownership | None:
     """Who owned a run at a time, where the engine has claims of whole runs on record."""
-    claims = [o for o in case.evidence.ownerships if o.what == run and o.since_ns < t_ns]
-    return max(claims, key=lambda claim: claim.since_ns, default=None)
+    claims = [claim for claim in case.claims.get(run, ()) if claim.since_ns < t_ns]
+    return claims[-1] if claims else None

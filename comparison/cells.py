@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from comparison.stats import Summary, needed_for, upper_bound_of_zero
@@ -67,13 +68,7 @@ def spread(values: Sequence[float | None]) -> str:
         return "no sample"
     if not times:
         return f"none (n={len(values)})"
-    return f"{middle(times):.2f} s, at most {times[-1]:.2f} s (n={len(times)})"
-
-
-def middle(ordered: Sequence[float]) -> float:
-    """The median of an ordered sequence."""
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return f"{statistics.median(times):.2f} s, at most {times[-1]:.2f} s (n={len(times)})"
 
 
 def each(pair: tuple[float, float] | None) -> str:
@@ -114,7 +109,7 @@ def milliseconds(values: Sequence[float]) -> str:
     """Median of a few short durations, with the smallest and the largest."""
     if not values:
         return "no sample"
-    low, mid, high = min(values), middle(sorted(values)), max(values)
+    low, mid, high = min(values), statistics.median(values), max(values)
     return f"{1000 * mid:.0f} ms, {1000 * low:.0f} to {1000 * high:.0f} (n={len(values)})"
 
 

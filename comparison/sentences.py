@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from statistics import median
 
 from comparison import cells
 from comparison.arms import find_arm
@@ -84,7 +85,7 @@ def _paired(a: Measures, b: Measures) -> Iterator[str]:
         yield (
             f"Run time lost to faults, paired over {len(blocks)} blocks: longer on {a.arm} in "
             f"{sum(gap > 0 for gap in gaps)}, on {b.arm} in {sum(gap < 0 for gap in gaps)}; median "
-            f"difference {cells.middle(sorted(gaps)):+.2f} s; sign test {cells.p(sign_test(gaps))}."
+            f"difference {median(gaps):+.2f} s; sign test {cells.p(sign_test(gaps))}."
         )
 
 
@@ -121,13 +122,13 @@ def _per_orphan(m: Measures) -> float | None:
 
 
 def _ended(case: str, m: Measures) -> float | None:
-    times = sorted(c.ended for c in m.cancellations if c.case == case and c.ended is not None)
-    return cells.middle(times) if times else None
+    times = [c.ended for c in m.cancellations if c.case == case and c.ended is not None]
+    return median(times) if times else None
 
 
 def _beside(m: Measures) -> float | None:
-    seconds = sorted(m.overhead.seconds_per_step)
-    return cells.middle(seconds) if seconds else None
+    seconds = m.overhead.seconds_per_step
+    return median(seconds) if seconds else None
 
 
 def _writes(m: Measures) -> float | None:

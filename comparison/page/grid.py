@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from statistics import median
 
 from comparison.arms import find_arm
-from comparison.cells import middle
 from comparison.evidence import Case, FaultRecord
 from comparison.faults import run_of
 from comparison.kinds import KINDS, POINTS, FaultKind, Point
@@ -41,7 +41,7 @@ class Struck:
             return f"? {self.missed} did not land"
         parts = [f"{'✗' if self.went_wrong else '✓'} n = {self.landed}"]
         if self.waits:
-            parts.append(f"{middle(sorted(self.waits)):.2f} s")
+            parts.append(f"{median(self.waits):.2f} s")
         if self.never:
             parts.append(f"{self.never} not taken over")
         if self.missed:

@@ -27,7 +27,7 @@ def figures(measures: Measures) -> dict[str, Any]:
     how fast the machine was when its fault-free twin ran.
     """
     orphaned = max(len(measures.recoveries), 1)
-    twin = measures.overhead
+    twin, runs = measures.overhead.twin, measures.overhead.runs
     arm = find_arm(measures.arm)
     stood = [r.takeover for r in measures.after("kill") if r.takeover is not None]
     return {
@@ -37,8 +37,8 @@ def figures(measures: Measures) -> dict[str, Any]:
         "answered": _tokens(measures, 0, orphaned),
         "begun": _tokens(measures, 1, orphaned),
         "stood": mean(stood) if stood else None,
-        "actions": twin.twin.billable or 0.0,
-        "calling": mean(run.calling for run in twin.runs) if twin.runs else 0.0,
+        "actions": twin.billable or 0.0,
+        "calling": mean(run.calling for run in runs) if runs else 0.0,
     }
 
 

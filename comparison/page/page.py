@@ -14,7 +14,7 @@ from comparison.page.charts import COLOURS, Curve, bars, recovery_curves
 from comparison.page.grid import Arms, crash_points
 from comparison.page.timeline import LEGEND, timeline, worst_run
 from comparison.render import MARKS, Report
-from comparison.report import FAULTS, ArmResult, rows
+from comparison.report import FAULTS, ArmResult, by_cause, rows
 from comparison.sentences import differences, not_shown, opening
 
 
@@ -99,8 +99,7 @@ def _curves(kind: str, results: Sequence[ArmResult]) -> str:
 
 def _causes(results: Sequence[ArmResult]) -> str:
     groups = [
-        (cause, [float(sum(r.measures.duplicates.by_cause[cause].values())) for r in results])
-        for cause in CAUSES
+        (cause, [float(by_cause(result.measures, cause)) for result in results]) for cause in CAUSES
     ]
     drawn = bars(groups, [result.arm for result in results], "calls")
     return f'<div class="wide">{drawn}</div>'

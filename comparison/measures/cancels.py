@@ -19,7 +19,6 @@ class CancelTimes:
     ended: float | None
     last_begin: float | None
     last_end: float | None
-    begun_after: int
 
 
 def cancels(case: Case) -> Iterator[CancelTimes]:
@@ -45,5 +44,4 @@ def cancel_times(case: Case, cancellation: Cancellation) -> CancelTimes:
         ended=seconds_between(asked, cancellation.ended_ns),
         last_begin=seconds_between(asked, max(begins, default=None)),
         last_end=seconds_between(asked, max(ends, default=None)),
-        begun_after=sum(t > cancellation.acknowledged_ns for t in begins),
     )

@@ -35,9 +35,6 @@ from comparison.world.client import app_env, open_world
 from two_workers import BadInput
 from two_workers.engines import server_for
 
-ARMS = ("hand_rolled", "temporal+tuned")
-LEASES = (1.0, 2.0, 5.0, 10.0, 30.0)
-ROUNDS = 2
 EACH = 2
 """Victims of each kind in a round."""
 LEAST_QUIET = 8.0

@@ -21,7 +21,8 @@ from comparison.crowd.notes import LimitsSet
 from comparison.crowd.script import LIMITS, POISON, RAISED, SHARED, Member, members
 from comparison.crowd.signals import Sender
 from comparison.evidence import FaultRecord
-from comparison.faults import takeovers
+from comparison.faults import in_hand
+from comparison.injector import until_taken_over
 from comparison.ledger import Ledger
 from comparison.runs import Runs
 from comparison.workers import Workers
@@ -130,7 +131,6 @@ class Crowd:
             await self.world.release(hold)
         await self.world.catch_up()
         worker = held.identity.worker
-        keys = sorted(c.who.key for c in self.world.ledger.in_flight(worker, before))
         fault = FaultRecord(
             number=1,
             kind="pause",
@@ -140,10 +140,11 @@ class Crowd:
             held_key=held.identity.key,
             before_ns=before,
             after_ns=after,
-            in_flight=tuple(keys),
+            in_flight=in_hand(self.world.ledger, [worker], before),
             landed=True,
         )
-        await self._until_taken(fault)
+        bound = self.arm.predict(fault.kind)[1] + PATIENCE
+        await until_taken_over(self.world, fault, fault.owned, bound)
         self.faults.append(fault.model_copy(update={"resumed_ns": time.monotonic_ns()}))
         victim.resume()
 
@@ -171,14 +172,6 @@ class Crowd:
 
         with suppress(TimeoutError):
             await self.world.until(look, timeout=COMPANY)
-
-    async def _until_taken(self, fault: FaultRecord) -> None:
-        def taken(ledger: Ledger) -> bool | None:
-            return set(fault.owned) <= set(takeovers(ledger.calls.values(), fault)) or None
-
-        with suppress(TimeoutError):
-            bound = self.arm.predict(fault.kind)[1] + PATIENCE
-            await self.world.until(taken, timeout=bound)
 
     async def _until_ended(self, beside: list[asyncio.Task[None]]) -> None:
         """Every run must end. Raises what kept the words or the supervisor from going on."""

@@ -18,6 +18,7 @@ The parts, in the order in which a comparison uses them:
 - `measures/`   recovery, duplicates, zombies, cancellations
 - `report`      the table, the differences, and what it does not show; `page/` the same as HTML
 
-`ladder/` breaks each idea of the story and lets a check convict it, `story/` is the table that a
-reader would write, `mapping/` compares concept by concept.
+`replay` carries a stored comparison out again. `sweep/` compares the same arms under several
+leases, `ladder/` breaks each idea of the story and lets a check convict it, `story/` is the table
+that a reader would write, `mapping/` compares concept by concept.
 """

@@ -172,7 +172,7 @@ class Runs:
             t_ns = time.monotonic_ns()
             view = await patiently(lambda: self._engine.get(run))
             self._ended[run] = _Ended(t_ns, view, result)
-        except Exception as error:
+        except Exception as error:  # raised to whoever waits for a change
             self._failure = error
         change, self._change = self._change, asyncio.Event()
         change.set()

@@ -131,7 +131,7 @@ class Effects:
             return await self._succeed(place, step, effect, attempt, result)
         except (LeaseLost, BudgetExceeded):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever the effect raises is its failure
             return await self._fail(place, step, effect, known, error)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()

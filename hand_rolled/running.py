@@ -58,7 +58,7 @@ class Running:
         except ReplayMismatch as mismatch:
             log.warning("%s: %s", self.lease.owner, mismatch)
             return await ending.leave("pending", mismatch=str(mismatch)) is not None
-        except Exception as error:
+        except Exception as error:  # whatever the agent raises fails the run
             if not isinstance(error, StepFailed | BudgetExceeded):
                 log.info("%s failed", self.lease.run_id, exc_info=error)
             await ending.finish(failure=describe(error))

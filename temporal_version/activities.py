@@ -78,7 +78,7 @@ class Attempt:
             if details and details.worker_shutdown:
                 raise self._excused(pulse, error, AT_ONCE) from error
             raise
-        except Exception as error:
+        except Exception as error:  # whatever the effect raises is its failure
             raise self._failed(pulse, error) from error
 
     async def _perform(self, asked: StepCall, pulse: Pulse) -> StepResult:

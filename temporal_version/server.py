@@ -107,7 +107,7 @@ class DevServer:
                 f"the embedded Temporal server did not answer in {READY_WITHIN:.0f} s; "
                 f"its log is {self._log}"
             ) from None
-        except BaseException:
+        except BaseException:  # interrupted, or it ended: nothing may stay behind
             await self.stop()
             raise
 
@@ -166,7 +166,7 @@ class DevServer:
                 client = await Client.connect(self.address, runtime=shared_runtime(None))
                 # The namespace is there a moment after the port is.
                 await client.count_workflows()
-            except Exception:
+            except Exception:  # whatever the client raises while nobody listens yet
                 await asyncio.sleep(0.1)
             else:
                 return

@@ -53,7 +53,7 @@ class AgentRun(Handlers):
                 return self.progress.fitting(result)
         except ReplayMismatch:
             raise  # fails this task only: the run waits for the code that fits
-        except Exception as error:
+        except Exception as error:  # whatever the agent raises fails the run
             stop_if_cancelled()
             failure = ApplicationError(str(error)[:MESSAGE_LIMIT], type=type(error).__name__)
             raise failure.with_traceback(error.__traceback__) from None

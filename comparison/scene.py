@@ -37,7 +37,7 @@ _BOUND = 60.0  # seconds for anything here to happen
 class Paid:
     """What the ledger says about the one investigation. Money in micro-dollars.
 
-    `needed` is what one worker alone would have paid; None of the calls was wrong in itself.
+    `needed` is what one worker alone would have paid; none of the calls was wrong in itself.
     """
 
     workers: int

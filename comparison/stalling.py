@@ -4,8 +4,8 @@
 
 The handler sleeps in the main thread for `STALL_SECONDS` (default 3), and says when that was over
 by the clock that all processes of a host share: the loop stands still, and so does everything on
-it, while the kernel answers for the sockets and other threads run on. What
-a worker meets in real life is a long regular expression, a large JSON or a garbage collection.
+it, while the kernel answers for the sockets and other threads run on. What a worker meets in real
+life is a long regular expression, a large JSON or a garbage collection.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.process import run_async
+from two_workers.cli.process import names, run_async
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, text: str) -> list[float]:
@@ -27,11 +27,13 @@ def _seconds(context: click.Context, parameter: click.Parameter, text: str) -> l
 )
 @click.option(
     "--arm",
+    "--arms",
     "arms",
     multiple=True,
+    callback=names,
     default=("hand_rolled", "temporal+tuned"),
     show_default=True,
-    help="A configuration to measure. Repeat for several.",
+    help="Configurations to measure: repeat, or separate by commas.",
 )
 @click.option("--rounds", default=2, show_default=True, help="2 kills, stops and stalls in each.")
 @click.option("--seed", default=1, show_default=True, help="The same seed, the same faults.")

@@ -36,7 +36,7 @@ function year(arm) {
   });
 }
 
-function whatWouldChangeIt(best, rows) {
+function whatWouldChangeIt(rows) {
   const said = [];
   const own = rows.filter((r) => r.own).sort((a, b) => a.total - b.total)[0];
   const other = rows.filter((r) => !r.own).sort((a, b) => a.total - b.total)[0];
@@ -73,7 +73,7 @@ function show() {
       money(best.total) + " a year: choose by what you can look after, not by this sum."
     : "With these numbers " + best.how + " is the cheapest, by " + money(gap) + " a year before " +
       second.how + ".")
-    + " " + whatWouldChangeIt(best, rows);
+    + " " + whatWouldChangeIt(rows);
 }
 
 document.querySelectorAll("#inputs input").forEach((i) => i.addEventListener("input", show));

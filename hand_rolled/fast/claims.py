@@ -89,7 +89,8 @@ FROM claimed
 
 # The same for one run, which in a busy worker is the rule. Where LIMIT is a parameter, PostgreSQL
 # expects a tenth of the backlog, and plans each claim anew, for longer than a third of the server's
-# time. It keeps the plan of this one. The key is a value and not a join, so that the plan finds the run by it.
+# time. It keeps the plan of this one. The key is a value and not a join, so that the plan finds the
+# run by it.
 CLAIM_ONE_BEHIND = CLAIM_BEHIND.replace("LIMIT %(want)s", "LIMIT 1").replace(
     "WHERE r.run_id = head.run_id", "WHERE r.run_id = (SELECT run_id FROM head)"
 )

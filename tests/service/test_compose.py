@@ -131,6 +131,7 @@ def test_the_example_lists_every_setting_with_its_default_and_no_other() -> None
         "TEMPORAL_ADDRESS",
         "TEMPORAL_NAMESPACE",
         "TEMPORAL_API_KEY",
+        "LIBFAKETIME",
     }
 
     assert LISTED.keys() - elsewhere == expected.keys()

@@ -9,11 +9,13 @@ from pathlib import Path
 from comparison.arms import Arm
 from comparison.breakers.catalogue import why_not
 from comparison.breakers.once import bring_once
-from comparison.breakers.overload import WITH, WITHOUT, Overload, overload
+from comparison.breakers.overload import Overload, overload
 from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.faults import takeovers
 from comparison.kinds import KINDS, FaultKind
+from comparison.measures.duplicates import duplicates
+from comparison.overloads import LIMITS
 from comparison.verdicts import EXIT_CODES, Outcome, worst
 from two_workers import BadInput
 
@@ -25,7 +27,7 @@ RARE: tuple[FaultKind, ...] = tuple(
 
 @dataclass(frozen=True)
 class Row:
-    """One fault on one arm. `again` counts calls that were carried out more than once."""
+    """One fault on one arm, and what came of it in one line."""
 
     fault: str
     arm: str
@@ -61,7 +63,7 @@ async def load_all(arms: Sequence[Arm], directory: Path, say: Callable[[str], No
     """
     code = 0
     for arm in arms:
-        for name, limits in (("without", WITHOUT), ("with", WITH)):
+        for name, limits in LIMITS.items():
             say(f"overload of {arm.name}, {name} limits")
             try:
                 seen = await overload(arm, directory / arm.name / f"overload-{name}", limits)
@@ -101,11 +103,8 @@ def _told(case: Case) -> tuple[Outcome, str]:
     if objections:
         return Outcome.FAIL, "; ".join(f"{v.invariant}: {v.detail}" for v in objections)
     ended = sum(end.state.is_final for end in case.evidence.ends)
-    again = sum(
-        len([call for call in calls if call.executed]) - 1
-        for calls in case.calls.by_key.values()
-        if any(call.executed for call in calls)
-    )
+    paid = duplicates(case)
+    again = paid.calls - paid.distinct
     taken = takeovers(case.calls.ledger.calls.values(), fault).values()
     parts = [f"{ended} of {len(case.evidence.starts)} runs ended", f"{again} calls paid again"]
     if taken:

@@ -61,6 +61,7 @@ WITH_SOMETHING_TO_RECORD: tuple[Point, ...] = ("reply", "finish")
 class Kind:
     """What one fault does, as far as the plan and the checks must know.
 
+    `points`: where it is brought; the first of them is where it is brought if it is brought once.
     `takes_away`: its victim must lose its work (after another fault it may well keep it).
     `spares`: its victim lives on, and may act on what it no longer owns.
     `returns`: its victim is out of action for a while, and comes back.

@@ -30,8 +30,8 @@ IMPORTANT: tuple[Cell, ...] = (
     ("silence", "reply"),
 )  # fmt: skip
 """The cells behind the report's headlines: they get all the samples that are asked for."""
-RARE = 10
-"""The others get one in so many."""
+ONE_IN = 10
+"""The others get one sample in so many."""
 
 _CALLS: tuple[CallKind, ...] = ("model", "model", "tool")
 
@@ -119,7 +119,7 @@ def grid(samples: int, kinds: Collection[FaultKind] = tuple(KINDS)) -> list[Cell
     If no cell of the chosen kinds is important, all are.
     """
     cells = [(kind, point) for kind in KINDS if kind in kinds for point in KINDS[kind].points]
-    rare = math.ceil(samples / RARE) if any(cell in IMPORTANT for cell in cells) else samples
+    rare = math.ceil(samples / ONE_IN) if any(cell in IMPORTANT for cell in cells) else samples
     return [c for c in cells for _ in range(samples if c in IMPORTANT else rare)]
 
 

@@ -3,6 +3,7 @@
 | kind        | what is done                                                     | module    |
 |-------------|------------------------------------------------------------------|-----------|
 | kill        | a worker dies without a word (SIGKILL)                           | `workers` |
+| kill+cancel | the same, and then its orphan is cancelled                       | `workers` |
 | pause       | a worker stands still until somebody else has its work           | `workers` |
 | stall       | a worker's event loop stands still, its other threads do not     | `workers` |
 | drain       | a worker is asked to stop (SIGTERM), as by a deployment          | `workers` |

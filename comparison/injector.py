@@ -72,8 +72,10 @@ def _victim(planned: PlannedFault, aim: Aim, breaker: Breaker) -> str:
 def _work(points: Points, planned: PlannedFault, aim: Aim, before: int) -> dict[str, object]:
     """What the fault hit: steps whose call was in flight, and a step that had just been done."""
     kind, workers = KINDS[planned.kind], [aim.worker]
-    if kind.hits_all or kind.joins:
-        workers = list(points.scene.workers.running) if kind.hits_all else []
+    if kind.hits_all:
+        workers = list(points.scene.workers.running)
+    elif kind.joins:
+        workers = []
     done = aim.held if planned.point in ("record", "between") else None
     return {
         "in_flight": in_hand(points.scene.world.ledger, workers, before),

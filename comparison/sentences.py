@@ -102,9 +102,8 @@ def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:
     if a.low <= b.high and b.low <= a.high:
         return f"no difference shown ({left} {a.value:.2f} s, {right} {b.value:.2f} s)."
     winner = left if a.value < b.value else right
-    return (
-        f"{winner} by {abs(a.value - b.value):.2f} s of the medians; the intervals do not overlap."
-    )
+    gap = abs(a.value - b.value)
+    return f"{winner} sooner by {gap:.2f} s between the medians; the intervals do not overlap."
 
 
 def _fewer(label: str, left: str, x: float | None, right: str, y: float | None) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from comparison.measures import KINDS, Measures
+from comparison.measures import ORPHANING, Measures
 from comparison.meters import WRITES
 from comparison.results import load
 from comparison.stats import Interval, Summary
@@ -47,7 +47,7 @@ METRICS: dict[str, Callable[[Measures], Interval | None]] = {
     "zombie_calls": lambda m: _exactly(m.zombies.calls_made),
     "stale_writes": lambda m: _exactly(m.zombies.writes_accepted),
     "lost": lambda m: _exactly(m.runs_lost),
-    "penalty_p50": lambda m: _median(m.penalty(*KINDS)),
+    "penalty_p50": lambda m: _median(m.penalty(*ORPHANING)),
     "writes": lambda m: _each_run(m.overhead.twin.each(WRITES)),
     "actions": lambda m: _maybe(m.overhead.twin.billable),
 }

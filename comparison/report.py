@@ -17,7 +17,7 @@ from functools import partial
 from comparison import cells
 from comparison.arms import find_arm
 from comparison.breakers.overload import Overload
-from comparison.measures import CAUSES, KINDS, OTHERS, Measures
+from comparison.measures import CAUSES, ORPHANING, OTHERS, Measures
 from comparison.meters import LOG, WRITES
 from comparison.verdicts import Verdict
 
@@ -72,7 +72,7 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
 
     return [
         *filled(_primary()),
-        *(row for kind in KINDS for row in filled(_recovery(kind, measures))),
+        *(row for kind in ORPHANING for row in filled(_recovery(kind, measures))),
         *filled(_between_steps(measures)),
         *filled(_others(measures)),
         *filled(_cost(measures)),
@@ -121,7 +121,7 @@ def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[Line]:
 
 def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
     """Where no step was under way: another law holds there, so they are not mixed in above."""
-    for kind in KINDS:
+    for kind in ORPHANING:
         name = f"{kind}, between steps"
         if any(m.after(name) for m in measures):
             yield (
@@ -178,7 +178,7 @@ def by_cause(m: Measures, cause: str) -> int:
 def _run_time(measures: Sequence[Measures]) -> Iterator[Line]:
     section = "Run time of the runs that lost their worker"
     label = "longer than fault-free: median [95 % CI]"
-    yield section, label, lambda m: cells.median(m.penalty(*KINDS))
+    yield section, label, lambda m: cells.median(m.penalty(*ORPHANING))
     blocks = sorted({block for m in measures for block in m.penalty_by_block})
     for block in blocks if len(blocks) > 1 else ():
         yield (

@@ -29,9 +29,9 @@ from comparison.measures.zombies import Zombies, zombies
 from comparison.owner_checks import takeovers_from_the_spared
 from comparison.stats import Summary, Wait, summarise
 
-__all__ = ["CAUSES", "KINDS", "OTHERS", "Measures", "measure", "pool"]
+__all__ = ["CAUSES", "ORPHANING", "OTHERS", "Measures", "measure", "pool"]
 
-KINDS = tuple(kind for kind in kinds.KINDS if kind in kinds.TAKEN_AWAY and "+" not in kind)
+ORPHANING = tuple(kind for kind in kinds.KINDS if kind in kinds.TAKEN_AWAY and "+" not in kind)
 """The faults that cost their victim its work: somebody must take over, and that is timed."""
 OTHERS = tuple(kind for kind in kinds.KINDS if kind not in kinds.TAKEN_AWAY)
 """The faults after which it may well keep it: it is counted how often it does."""
@@ -61,7 +61,7 @@ class Measures:
     @cached_property
     def takeover(self) -> dict[str, Summary | None]:
         """The time until somebody else had the run, by kind of fault."""
-        return {kind: self.waits(kind) for kind in KINDS}
+        return {kind: self.waits(kind) for kind in ORPHANING}
 
     def waits(self, kind: str) -> Summary | None:
         """The time until somebody else had the run, after one kind of fault."""
@@ -87,7 +87,7 @@ class Measures:
     def penalty_by_block(self) -> dict[int, float]:
         """The median penalty of each block: one plan, carried out on every arm."""
         blocks: dict[int, list[float]] = defaultdict(list)
-        for hit in self.hit_by(*KINDS):
+        for hit in self.hit_by(*ORPHANING):
             if hit.penalty is not None:
                 blocks[hit.fault // _APART + 1].append(hit.penalty)
         return {block: median(seconds) for block, seconds in sorted(blocks.items())}

@@ -8,7 +8,7 @@ from importlib.resources import files
 from itertools import groupby
 
 from comparison.arms import find_arm
-from comparison.measures import CAUSES, KINDS
+from comparison.measures import CAUSES, ORPHANING
 from comparison.page.advice import advice
 from comparison.page.charts import COLOURS, Curve, bars, recovery_curves
 from comparison.page.grid import Arms, crash_points
@@ -29,7 +29,7 @@ def to_html(report: Report, arms: Arms) -> str:
         "<h2>What differs</h2>" + _list(differences(report.results), "differs"),
         *(
             _curves(kind, report.results)
-            for kind in KINDS
+            for kind in ORPHANING
             if any(m.takeover[kind] for m in measures)
         ),
         "<h2>Duplicate calls by cause</h2>" + _causes(report.results),

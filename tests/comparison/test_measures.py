@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comparison.measures import KINDS, measure, pool
+from comparison.measures import ORPHANING, measure, pool
 
 from .planted import Planted, S, fault
 
@@ -16,7 +16,7 @@ def test_recovery_is_from_the_fault_to_the_successors_first_call_of_the_orphaned
     assert kill.takeover == pytest.approx(1.995)
     assert (pause.kind, pause.run) == ("pause", "run-1")
     assert pause.takeover == pytest.approx(1.995)
-    assert [found.in_band(kind) for kind in KINDS] == [(1, 1), (1, 1), (0, 0), (0, 0)]
+    assert [found.in_band(kind) for kind in ORPHANING] == [(1, 1), (1, 1), (0, 0), (0, 0)]
 
 
 def test_a_victim_that_claims_again_under_a_newer_fence_has_taken_over_from_itself() -> None:

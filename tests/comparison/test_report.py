@@ -15,7 +15,7 @@ from rich.console import Console
 from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.files import to_csv, to_junit
-from comparison.measures import KINDS, measure
+from comparison.measures import ORPHANING, measure
 from comparison.page.page import to_html
 from comparison.render import Report, to_markdown, to_terminal
 from comparison.report import FAULTS, ArmResult, rows
@@ -212,4 +212,4 @@ def test_what_was_not_brought_is_said_and_what_was_is_not(report: Report) -> Non
 
 
 def test_every_fault_that_takes_work_away_has_a_section() -> None:
-    assert tuple(FAULTS) == KINDS
+    assert tuple(FAULTS) == ORPHANING

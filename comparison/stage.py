@@ -7,6 +7,8 @@ other engine's server is not up. Everything is torn down before the next arm beg
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from comparison.arms import Arm
@@ -58,25 +60,13 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say, *, crowded: b
         plugin.connect(plugin.settings(env)) as engine,
     ):
         plan = possible(plan, arm, say, ours=server is not None)
-        app, extra = worker_app(plan.kinds)
         payloads = [Question(text=q).model_dump(mode="json") for q in plan.questions]
         runs, meter = Runs(engine, load_app(APP).kind, payloads), meter_of(arm.engine, env)
-        async with Workers.of(
-            cluster,
-            arm.engine,
-            {**env, **app_env(world.url), **extra},
-            count=plan.workers,
-            app=app,
-            proxied=server is not None,
-        ) as workers:
+        settings = {**env, **app_env(world.url)}
+        async with _workers(cluster, arm, plan, settings, proxied=server is not None) as workers:
             scene = Scene(arm.engine, env, server, world, workers)
             campaign = Campaign(arm, plan, scene, runs, meter, say, twin_over=twin_over)
-            try:
-                async with meter.during("whole"):
-                    await campaign.carry_out()
-                ends = await runs.ends()
-            finally:
-                await runs.close()
+            ends = await _carried_out(campaign)
         await world.catch_up()
         ledger = world.ledger
         records = await collect(engine, env, ends, ledger, clock, directory / "logs")
@@ -87,6 +77,25 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say, *, crowded: b
         case = _case(campaign, records, tuple(ends), ledger, clock.checked(), busy)
         case.write(directory)
     return case.model_copy(update={"crowd": crowd})
+
+
+def _workers(
+    cluster: Cluster, arm: Arm, plan: Plan, env: Mapping[str, str], *, proxied: bool
+) -> AbstractAsyncContextManager[Workers]:
+    """Workers to which the plan's faults can be brought."""
+    app, extra = worker_app(plan.kinds)
+    env = {**env, **extra}
+    return Workers.of(cluster, arm.engine, env, count=plan.workers, app=app, proxied=proxied)
+
+
+async def _carried_out(campaign: Campaign) -> list[End]:
+    """How the runs of a campaign ended, once all of it is over."""
+    try:
+        async with campaign.meter.during("whole"):
+            await campaign.carry_out()
+        return await campaign.runs.ends()
+    finally:
+        await campaign.runs.close()
 
 
 def _case(

@@ -74,45 +74,16 @@ class Latency:
 def build(book: Book, answers: Answers, latency: Latency) -> Starlette:
     """The world as an ASGI app."""
     holds = Holds()
-
-    async def take(request: Request, kind: CallKind, name: str) -> Response:
-        raw = await request.body()
-        who = _identity(request)
-        if who is None:
-            return _problem(400, "identity", "expected the headers X-Run, X-Key, X-Fence, …")
-        begin, current = book.begin(kind, name, hashlib.sha256(raw).hexdigest()[:16], who)
-        if not current:
-            book.end(begin, "refused", delivered=not await request.is_disconnected())
-            return _problem(409, "stale_fence", f"{who.key}: a newer owner than {who.fence} called")
-        await holds.pass_through("begin", begin)
-        half = latency.of(begin) / 2
-        await asyncio.sleep(half)
-        await holds.pass_through("during", begin)
-        await asyncio.sleep(half)
-        try:
-            answer = _ask(answers, kind, name, raw)
-        except Exception as error:  # whatever it is: a call that has begun must have an end
-            book.end(begin, "failed", delivered=not await request.is_disconnected())
-            return _failure(error, who.key)
-        await holds.pass_through("reply", begin)
-        book.end(
-            begin,
-            "answered",
-            delivered=not await request.is_disconnected(),
-            tokens_in=answer.tokens_in,
-            tokens_out=answer.tokens_out,
-            micro_usd=answer.micro_usd,
-        )
-        return Response(answer.body, media_type="application/json")
+    desk = Desk(book, answers, latency, holds)
 
     async def chat(request: Request) -> Response:
-        return await take(request, "model", "chat")
+        return await desk.take(request, "model", "chat")
 
     async def tool(request: Request) -> Response:
-        return await take(request, "tool", request.path_params["name"])
+        return await desk.take(request, "tool", request.path_params["name"])
 
     async def report(request: Request) -> Response:
-        return await take(request, "report", "report")
+        return await desk.take(request, "report", "report")
 
     return Starlette(
         routes=[
@@ -122,6 +93,47 @@ def build(book: Book, answers: Answers, latency: Latency) -> Starlette:
             *_control(book, holds),
         ]
     )
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where calls come in: each gets a begin and an end in the book."""
+
+    book: Book
+    answers: Answers
+    latency: Latency
+    holds: Holds
+
+    async def take(self, request: Request, kind: CallKind, name: str) -> Response:
+        """The answer to one call, after its latency and whatever holds it."""
+        raw = await request.body()
+        who = _identity(request)
+        if who is None:
+            return _problem(400, "identity", "expected the headers X-Run, X-Key, X-Fence, …")
+        begin, current = self.book.begin(kind, name, hashlib.sha256(raw).hexdigest()[:16], who)
+        if not current:
+            self.book.end(begin, "refused", delivered=not await request.is_disconnected())
+            return _problem(409, "stale_fence", f"{who.key}: a newer owner than {who.fence} called")
+        await self.holds.pass_through("begin", begin)
+        half = self.latency.of(begin) / 2
+        await asyncio.sleep(half)
+        await self.holds.pass_through("during", begin)
+        await asyncio.sleep(half)
+        try:
+            answer = _ask(self.answers, kind, name, raw)
+        except Exception as error:  # whatever it is: a call that has begun must have an end
+            self.book.end(begin, "failed", delivered=not await request.is_disconnected())
+            return _failure(error, who.key)
+        await self.holds.pass_through("reply", begin)
+        self.book.end(
+            begin,
+            "answered",
+            delivered=not await request.is_disconnected(),
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            micro_usd=answer.micro_usd,
+        )
+        return Response(answer.body, media_type="application/json")
 
 
 def _ask(answers: Answers, kind: CallKind, name: str, body: bytes) -> Answer:

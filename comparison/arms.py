@@ -17,9 +17,7 @@ from dataclasses import dataclass, field
 
 from two_workers import BadInput
 
-TIMEOUT = 2.0
-GAP = 0.5
-POLL = 0.1
+TIMEOUT, GAP, POLL = 2.0, 0.5, 0.1  # seconds
 SLOTS = 4
 DISPATCH = 0.3
 """Seconds between having the work and having begun a call for it."""

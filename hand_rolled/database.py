@@ -190,7 +190,7 @@ async def bounded(seconds: float, work: Coroutine[Any, Any, T]) -> T:
             running.exception()  # looked at, in case nobody else did
 
 
-PATIENCE = 15.0
+PATIENCE = 15.0  # seconds of trying again, where no lease says how long
 
 
 async def persistently(

@@ -31,7 +31,7 @@ from two_workers.steps import (
     fingerprint,
 )
 
-SLOT_POLL = 0.1
+SLOT_POLL = 0.1  # seconds, about, between two looks for a slot or for room in the budget
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ CANCEL = "two_workers_cancel"
 
 RING = "SELECT pg_notify(%(channel)s, %(payload)s)"
 
-COALESCE = 0.1
+COALESCE = 0.1  # seconds
 
 
 class Bell:

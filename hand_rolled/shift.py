@@ -31,7 +31,7 @@ from two_workers.apps import App
 
 log = logging.getLogger("hand_rolled.worker")
 
-TICK = 0.1
+TICK = 0.1  # seconds
 
 
 class Shift:

@@ -27,8 +27,7 @@ from temporal_version.messages import SEARCH_ATTRIBUTES
 from temporal_version.settings import Arm, read
 from two_workers.errors import EngineUnavailable
 
-READY_WITHIN = 60.0
-STOP_WITHIN = 15.0
+READY_WITHIN, STOP_WITHIN = 60.0, 15.0  # seconds
 
 SERVER_KNOBS: Mapping[Arm, Mapping[str, str]] = {
     "stock": {},

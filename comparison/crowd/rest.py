@@ -39,7 +39,7 @@ RESERVED = """
 
 SETTLING = 10.0
 """Seconds in which what dead workers held must have come back: a sweep is a poll away."""
-LOOK = 0.1
+LOOK = 0.1  # seconds between two looks: nothing announces it
 
 
 async def at_rest(engine: Engine, env: Mapping[str, str]) -> Rest:

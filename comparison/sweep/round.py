@@ -39,7 +39,7 @@ MARGIN = 3.0
 """Seconds beyond the prediction after which a worker that was slow has kept its run."""
 SHORTEST, LONGEST = 0.1, 1.5
 """Of a spell, in leases."""
-ENDS = 120.0
+ENDS = 120.0  # seconds in which every run must end once its call is let go
 
 
 @dataclass

@@ -9,7 +9,7 @@ from two_workers import BadInput
 
 BEATS = 4
 """Heartbeats in a lease."""
-LEAST, MOST = 1.0, 600.0
+LEAST, MOST = 1.0, 600.0  # seconds
 
 
 def with_lease(arm: Arm, lease: float) -> Arm:

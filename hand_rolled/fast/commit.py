@@ -29,6 +29,7 @@ from hand_rolled.lease import Lease, LeaseLost
 
 MAX_ROWS = 500
 MAX_BYTES = 4_000_000
+REST_OF_ENTRY = 200  # bytes beside its outcome, about
 
 # RECORD and FINISH of the readable path for many runs at once. A run appears once: with the steps
 # it recorded, its end, or both.
@@ -172,7 +173,7 @@ class GroupCommit:
             self._news.set()
         if record is not None:
             write.entries.append(record)
-            write.bytes += 200 + len(record[1].outcome)
+            write.bytes += REST_OF_ENTRY + len(record[1].outcome)
         if end is not None:
             write.end = end
             write.bytes += len(end.result or end.failure or "")

@@ -197,7 +197,10 @@ class Journal:
 
     async def already_mine(self, place: Place, fingerprint: str) -> bool:
         """True if the step was recorded under this lease: the answer to our commit was lost."""
-        rows = await self.patiently(RECORDED, **self.values(place))
+        return self.is_mine(await self.patiently(RECORDED, **self.values(place)), fingerprint)
+
+    def is_mine(self, rows: list[Row], fingerprint: str) -> bool:
+        """True if this lease recorded that step, by what `RECORDED` found."""
         return bool(rows) and (
             rows[0]["lease_generation"] == self.lease.generation
             and rows[0]["fingerprint"] == fingerprint

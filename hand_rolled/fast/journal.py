@@ -88,10 +88,7 @@ class FastJournal(Journal):
 
     async def _recorded_by_us(self, place: Place, entry: Entry) -> bool:
         rows = await super().patiently(RECORDED, **self.values(place))
-        return bool(rows) and (
-            rows[0]["lease_generation"] == self.lease.generation
-            and rows[0]["fingerprint"] == entry.fingerprint
-        )
+        return self.is_mine(rows, entry.fingerprint)
 
 
 @dataclass

@@ -6,31 +6,17 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.process import names, run_async
+from two_workers.cli.options import arms_option, faults_option, names, results_option
+from two_workers.cli.process import run_async
 
-_RESULTS = click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Where reports and raw samples go.",
-)
+_RESULTS = results_option("reports and raw samples")
 _SEED = click.option(
     "--seed", default=1, show_default=True, help="The same seed, the same experiment."
 )
 
 
 @click.command()
-@click.option(
-    "--arm",
-    "--arms",
-    "arms",
-    multiple=True,
-    callback=names,
-    default=("hand_rolled", "temporal+tuned"),
-    show_default=True,
-    help="Configurations to measure: repeat, or separate by commas.",
-)
+@arms_option("measure")
 @_SEED
 @click.option("--workers", default=3, show_default=True, help="Worker processes at a time.")
 @click.option("--investigations", default=12, show_default=True, help="Runs for each arm.")
@@ -93,14 +79,7 @@ def compare(
     callback=names,
     help="Only these arms: repeat, or separate by commas.",
 )
-@click.option(
-    "--fault",
-    "--faults",
-    "faults",
-    multiple=True,
-    callback=names,
-    help="Only these faults: repeat, or separate by commas.",
-)
+@faults_option
 @click.option(
     "--samples",
     default=60,

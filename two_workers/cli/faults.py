@@ -8,36 +8,15 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.process import names, run_async
+from two_workers.cli.options import arms_option, faults_option, results_option
+from two_workers.cli.process import run_async
 
 
 @click.command()
-@click.option(
-    "--arm",
-    "--arms",
-    "arms",
-    multiple=True,
-    callback=names,
-    default=("hand_rolled", "temporal+tuned"),
-    show_default=True,
-    help="Configurations to break: repeat, or separate by commas.",
-)
-@click.option(
-    "--fault",
-    "--faults",
-    "faults",
-    multiple=True,
-    callback=names,
-    help="Only these faults: repeat, or separate by commas.",
-)
+@arms_option("break")
+@faults_option
 @click.option("--overload", is_flag=True, help="Twice the capacity arrives, instead of a fault.")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Where evidence, ledgers and logs go.",
-)
+@results_option("evidence, ledgers and logs")
 def faults(arms: tuple[str, ...], faults: tuple[str, ...], overload: bool, results: Path) -> int:
     """Cut off, reset, deafen, stall, drain and crash: what becomes of the runs?
 

@@ -7,19 +7,14 @@ from pathlib import Path
 
 import click
 
+from two_workers.cli.options import results_option
 from two_workers.cli.process import run_async
 
 
 @click.command()
 @click.option("--rung", "numbers", type=int, multiple=True, help="Only this one. Repeatable.")
 @click.option("--trials", type=click.IntRange(min=1), help="Trials of each form, for every rung.")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Where the ledger, the logs and the figures go.",
-)
+@results_option("the ledger, the logs and the figures")
 def ladder(numbers: tuple[int, ...], trials: int | None, results: Path) -> int:
     """Try every broken form of claim, lease, heartbeat, fence, cancel and limit, and its fix.
 

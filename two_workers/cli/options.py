@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,6 +33,46 @@ engine_option: Callable[[Any], Any] = click.option(
     callback=_known_engine,
     help="Which engine owns the runs: hand_rolled or temporal (or TWO_WORKERS_ENGINE).",
 )
+
+
+def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """An option's names: repeated, separated by commas, or both."""
+    return tuple(name for part in given for name in part.split(",") if name)
+
+
+def arms_option(verb: str) -> Callable[[Any], Any]:
+    """Arms of the comparison; the matched pair if none is named. `verb`: what is done to them."""
+    return click.option(
+        "--arm",
+        "--arms",
+        "arms",
+        multiple=True,
+        callback=names,
+        default=("hand_rolled", "temporal+tuned"),
+        show_default=True,
+        help=f"Configurations to {verb}: repeat, or separate by commas.",
+    )
+
+
+faults_option: Callable[[Any], Any] = click.option(
+    "--fault",
+    "--faults",
+    "faults",
+    multiple=True,
+    callback=names,
+    help="Only these faults: repeat, or separate by commas.",
+)
+
+
+def results_option(what: str) -> Callable[[Any], Any]:
+    """The folder in which a command leaves `what`."""
+    return click.option(
+        "--results",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("results"),
+        show_default=True,
+        help=f"Where {what} go.",
+    )
 
 
 @asynccontextmanager

@@ -63,8 +63,3 @@ def stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     return stop
-
-
-def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """An option's names: repeated, separated by commas, or both."""
-    return tuple(name for part in given for name in part.split(",") if name)

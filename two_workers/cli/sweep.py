@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.process import names, run_async
+from two_workers.cli.options import arms_option, results_option
+from two_workers.cli.process import run_async
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, text: str) -> list[float]:
@@ -25,25 +26,10 @@ def _seconds(context: click.Context, parameter: click.Parameter, text: str) -> l
     callback=_seconds,
     help="Seconds, separated by commas. Heartbeats come four times as often.",
 )
-@click.option(
-    "--arm",
-    "--arms",
-    "arms",
-    multiple=True,
-    callback=names,
-    default=("hand_rolled", "temporal+tuned"),
-    show_default=True,
-    help="Configurations to measure: repeat, or separate by commas.",
-)
+@arms_option("measure")
 @click.option("--rounds", default=2, show_default=True, help="2 kills, stops and stalls in each.")
 @click.option("--seed", default=1, show_default=True, help="The same seed, the same faults.")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Where the table, the plot and the raw samples go.",
-)
+@results_option("the table, the plot and the raw samples")
 def sweep(
     leases: list[float], arms: tuple[str, ...], rounds: int, seed: int, results: Path
 ) -> None:

@@ -1,7 +1,7 @@
-"""One arm, from its server's start to its last run's end.
+"""One arm under its plan, from its first run's start to its last one's end.
 
     cancel a few runs before any worker lives → start the workers → the fault-free twin →
-    faults and cancellations under a steady load → heal → every run ends → collect the evidence
+    faults and cancellations under a steady load → heal → every run ends
 
 The load is closed: as one investigation ends the next is started, so that there is always work in
 flight for a fault to land on. The twin runs the same questions on the same workers beforehand.

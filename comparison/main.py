@@ -6,6 +6,9 @@
         experiment.json         seed, arms, plans, settings, environment
         report.html, summary.md, summary.csv, results.json, junit.xml
     results/compare/latest      a link to the newest
+    results/compare-full/<seed>/
+        asked.json              what was asked for: only the same goes on where this was left
+        overload/<arm>/         beside all of the above
 
 A block is one plan carried out on every arm, in random order: arms are compared in pairs, under
 the same questions and faults. One block is a quick look. `compare_full` plans every fault at
@@ -43,6 +46,10 @@ CANCELLATIONS = 3
 """Of pending runs, and as many of running ones, in each block of each arm."""
 FULL_BLOCKS, FULL_SAMPLES = 6, 60
 """60 faults in each important cell of each arm: one more than a p95 needs."""
+FULL_WORKERS, FULL_INVESTIGATIONS = 3, 12
+"""Of each campaign of a full comparison; what `compare` has, if it is not told otherwise."""
+SEEDS_APART = 1_000_000
+"""Between the seeds of two blocks, so that no block is that of another comparison."""
 BETWEEN_FAULTS = 2.5
 """Seconds that a fault takes besides what it is there to show: aiming, and a new worker's start."""
 AROUND_FAULTS = 30.0
@@ -101,9 +108,9 @@ async def compare_full(
     kinds = [find_kind(name) for name in faults]
     plans = {
         f"block-{block:02d}": make_plan(
-            seed=seed + 1_000_000 * (block - 1),
-            workers=3,
-            investigations=12,
+            seed=seed + SEEDS_APART * (block - 1),
+            workers=FULL_WORKERS,
+            investigations=FULL_INVESTIGATIONS,
             cells=cells,
             cancellations=CANCELLATIONS,
             questions=QUESTIONS,

@@ -2,7 +2,7 @@
 
 results/sweep/<utc>-<seed>/
     <arm>/              ledger.jsonl, logs/
-    sweep.json          every spell with its length and outcome, settings, environment
+    sweep.json          every spell with its length and outcome, each lease's settings, environment
     sweep.md            the table
     sweep.svg           the three curves over one axis
 """
@@ -130,11 +130,12 @@ def _write(directory: Path, points: Sequence[Point], seed: int) -> None:
     everything = {
         "seed": seed,
         "environment": describe(),
-        "settings": {
-            name: dict(find_arm(name).env) for name in dict.fromkeys(p.arm for p in points)
-        },
-        "points": [asdict(point) for point in points],
+        "points": [asdict(point) | {"settings": _settings(point)} for point in points],
     }
     (directory / "sweep.json").write_text(json.dumps(everything, indent=1))
     (directory / "sweep.md").write_text(to_markdown(points))
     (directory / "sweep.svg").write_text(to_svg(points))
+
+
+def _settings(point: Point) -> dict[str, str]:
+    return dict(with_lease(find_arm(point.arm), point.lease).env)

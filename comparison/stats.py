@@ -142,12 +142,6 @@ def needed_for(q: float) -> int:
     return math.ceil(math.log(1 - CONFIDENCE) / math.log(q))
 
 
-def proportion(k: int, n: int) -> Interval:
-    """A rate with its exact (Clopper–Pearson) interval."""
-    interval = stats.binomtest(k, n).proportion_ci(CONFIDENCE)
-    return Interval(k / n, float(interval.low), float(interval.high))
-
-
 def upper_bound_of_zero(n: int) -> float:
     """The rate that 0 of `n` rules out with 95 % confidence, one-sided."""
     return float(1 - (1 - CONFIDENCE) ** (1 / n)) if n else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,7 +13,6 @@ from rich.text import Text
 
 from comparison import cells
 from comparison.page.charts import COLOURS
-from comparison.stats import proportion
 from comparison.sweep.point import SLOW, Point, SpellKind
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
         (
             f"{point.lease:g} s",
             point.arm,
-            f"{cells.median(point.detection)} n={_kills(point)}",
+            _detection(point),
             cells.band(point.predicted),
             *(_mistakes(point, kind) for kind in SLOW),
             cells.count(point.heartbeats),
@@ -48,8 +48,10 @@ def rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
     ]
 
 
-def _kills(point: Point) -> int:
-    return sum(spell.kind == "kill" for spell in point.spells)
+def _detection(point: Point) -> str:
+    kills = sum(spell.kind == "kill" for spell in point.spells)
+    unnoticed = kills > 0 and point.detection is None
+    return f"{'never' if unnoticed else cells.median(point.detection)} n={kills}"
 
 
 def _mistakes(point: Point, kind: SpellKind) -> str:
@@ -121,10 +123,14 @@ def _draw_detection(axes: Axes, mine: Sequence[Point], colour: str) -> None:
 
 
 def _draw_mistakes(axes: Axes, mine: Sequence[Point], colour: str) -> None:
-    leases = [point.lease for point in mine]
     for kind, style in zip(SLOW, ("-", "--"), strict=True):
-        shares = [proportion(*point.mistakes(kind)).value for point in mine]
-        axes.plot(leases, shares, style, color=colour, label=f"{mine[0].arm}, {kind}")
+        shares = _known(mine, partial(_share, kind))
+        axes.plot(*shares, style, color=colour, label=f"{mine[0].arm}, {kind}")
+
+
+def _share(kind: SpellKind, point: Point) -> float | None:
+    taken, n = point.mistakes(kind)
+    return taken / n if n else None
 
 
 def _median(point: Point) -> float | None:

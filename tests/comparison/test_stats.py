@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
 
 from comparison.stats import (
     Wait,
@@ -14,7 +13,6 @@ from comparison.stats import (
     median,
     median_over_blocks,
     needed_for,
-    proportion,
     quantile_interval,
     sign_test,
     summarise,
@@ -71,12 +69,6 @@ def test_one_block_has_no_interval() -> None:
 def test_no_sample_has_no_summary() -> None:
     assert summarise([]) is None
     assert summarise([[], []]) is None
-
-
-def test_a_rate_has_its_exact_interval() -> None:
-    found = proportion(3, 20)
-    low, high = scipy_stats.beta.ppf([0.025, 0.975], [3, 4], [18, 17])
-    assert (found.value, found.low, found.high) == pytest.approx((0.15, low, high))
 
 
 def test_a_wait_that_was_never_over_counts_as_long_in_the_median() -> None:

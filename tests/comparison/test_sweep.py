@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -84,7 +85,7 @@ def test_a_mistake_is_work_taken_from_a_worker_that_lived() -> None:
 def test_a_kill_that_nobody_noticed_is_not_left_out() -> None:
     assert point(taken=None).detection is None
     [row] = rows([point(taken=None)])
-    assert row[2] == "no sample n=4"
+    assert row[2] == "never n=4"
 
 
 def test_the_table_has_a_line_for_each_lease_and_arm() -> None:
@@ -109,6 +110,13 @@ def test_the_table_has_a_line_for_each_lease_and_arm() -> None:
 def test_the_plot_is_a_picture_with_a_curve_for_each_arm() -> None:
     drawn = to_svg([point(lease=1.0), point(), point("temporal+tuned")])
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
+
+
+def test_a_lease_without_a_kind_of_spell_leaves_a_gap_in_its_curve() -> None:
+    full = point()
+    bare = replace(full, lease=5.0, spells=tuple(s for s in full.spells if s.kind == "kill"))
+    assert rows([bare])[0][4:6] == ("0 of 0 [–, –]", "0 of 0 [–, –]")
+    assert ElementTree.fromstring(to_svg([full, bare])).tag.endswith("svg")
 
 
 @pytest.mark.timeout(240)

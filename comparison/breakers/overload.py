@@ -12,8 +12,10 @@ in both cases. (The ladder's last rung shows a door that refuses.)
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -88,22 +90,34 @@ async def overload(arm: Arm, directory: Path, limits: Limits, *, arrivals: int =
             proxied=False,
         ) as workers,
     ):
-        await engine.set_limits(limits)
-        await workers.fill()
-        began = time.monotonic()
-        started = await _arrive(engine, arrivals)
-        seconds = time.monotonic() - began
+        async with _within(engine, limits):
+            await workers.fill()
+            began = time.monotonic()
+            started = await _arrive(engine, arrivals)
+            seconds = time.monotonic() - began
         await world.catch_up()
         return _measured(started, limits, world.ledger, seconds)
+
+
+@asynccontextmanager
+async def _within(engine: Engine, limits: Limits) -> AsyncIterator[None]:
+    """`limits` in force for the block; the server may be one that others use."""
+    before = await engine.limits()
+    await engine.set_limits(limits)
+    try:
+        yield
+    finally:
+        await engine.set_limits(before)
 
 
 async def _arrive(engine: Engine, arrivals: int) -> dict[str, int]:
     """Start two runs for each one that ends, until all have ended: when each was started."""
     payload = Question(text=QUESTION, max_model_calls=4).model_dump(mode="json")
+    tag = secrets.token_hex(3)  # a server that is not ours may keep older runs
     started: dict[str, int] = {}
     for arrival in range(arrivals):
         await _until_ended(engine, started, arrival // 2)
-        run = Run(run_id=f"run-{arrival:02d}", kind="investigation", payload=payload)
+        run = Run(run_id=f"{tag}.run-{arrival:02d}", kind="investigation", payload=payload)
         await engine.start(run)
         started[run.run_id] = time.monotonic_ns()
     await _until_ended(engine, started, arrivals)

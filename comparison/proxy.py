@@ -22,7 +22,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -66,19 +65,18 @@ class Trap:
     """Stops one connection at the next request that contains `request`: at `moment`, once.
 
     `asked`: it does not reach the server yet. `answered`: it is done (PostgreSQL: committed), and
-    the word of it does not reach the worker yet. `sprung` is set then, `t_ns` is its time
-    (CLOCK_MONOTONIC), and the connection stands still in that direction until `let_go` or `cut`.
+    the word of it does not reach the worker yet. `sprung` is set then, and the connection stands
+    still in that direction until `let_go` or `cut`.
     """
 
     request: bytes
     moment: Moment
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
-    t_ns: int = 0
     _gate: asyncio.Event = field(default_factory=asyncio.Event)
     _link: _Link | None = None
 
     def spring(self, link: _Link) -> None:
-        self._link, self.t_ns = link, time.monotonic_ns()
+        self._link = link
         self.sprung.set()
 
     async def passed(self) -> None:

@@ -68,8 +68,8 @@ def advice(measures: Sequence[Measures]) -> str:
 <p id="advice" class="advice"></p>
 <p>What would change it beyond the sum: a table commits together with your own data and needs no
 second system; Temporal brings timers, signals, versioning and an interface that a store of your
-own would have to grow, and people elsewhere who are on call for it. Duplicates and recovery are
-rarely what decides: compare the first two columns with the others.</p>
+own would have to grow, and people elsewhere who are on call for it. Whether duplicates and recovery
+decide anything at your volume, the first two columns say beside the others.</p>
 <script type="application/json" id="figures">{data}</script>
 <script>{script}</script>
 """

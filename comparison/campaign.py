@@ -24,10 +24,9 @@ from comparison.breakers.network import Silence
 from comparison.breakers.points import Points
 from comparison.breakers.workers import Stall
 from comparison.evidence import CancelCase, Cancellation, FaultRecord
-from comparison.faults import run_of
 from comparison.injector import Blow, inject, until_going_on, until_taken_over
 from comparison.kinds import KINDS, POINTS, PlannedFault
-from comparison.ledger import Ledger
+from comparison.ledger import Ledger, run_of
 from comparison.meters import Meter
 from comparison.plan import Plan, stream
 from comparison.runs import Runs

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from comparison.crowd.notes import Notes
 from comparison.kinds import SPARING, FaultKind, Point
-from comparison.ledger import Index, Ledger
+from comparison.ledger import Index, Ledger, run_of
 from two_workers import Fence, RunState, StepRecord
 
 CancelCase = Literal["pending", "running", "orphan", "struck"]
@@ -104,7 +104,7 @@ class FaultRecord(_Frozen):
     def owned(self) -> tuple[str, ...]:
         """The runs that the victim was working on."""
         keys = self.in_flight if self.answered is None else (*self.in_flight, self.answered)
-        return tuple(sorted({key.rpartition("/")[0] for key in keys}))
+        return tuple(sorted({run_of(key) for key in keys}))
 
     @property
     def spares_its_victim(self) -> bool:

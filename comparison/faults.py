@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from comparison.evidence import FaultRecord
-from comparison.ledger import Begin, Call, Ledger
+from comparison.ledger import Begin, Call, Ledger, batch_of, run_of
 from two_workers import Fence
 
 
@@ -53,13 +53,3 @@ def goes_on(call: Call, fault: FaultRecord) -> bool:
     if fault.answered is None or call.who.run != run_of(fault.answered):
         return False
     return call.who.key == fault.answered or batch_of(call.who.key) > batch_of(fault.answered)
-
-
-def run_of(key: str) -> str:
-    """The run of a step's key."""
-    return key.rpartition("/")[0]
-
-
-def batch_of(key: str) -> int:
-    """The number of the batch that a step belongs to."""
-    return int(key.rpartition("/")[2].partition(".")[0])

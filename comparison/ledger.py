@@ -21,6 +21,9 @@ from two_workers import Fence
 CallKind = Literal["model", "tool", "report"]
 EndOutcome = Literal["answered", "refused", "failed"]
 
+NO_FENCE: Fence = (0,)
+"""Of an engine that has no fence: all owners that a run ever has look the same to the outside."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
@@ -189,3 +192,13 @@ class Index:
         for call in self.ledger.calls.values():
             groups[cast(str, getattr(call.who, attribute))].append(call)
         return dict(groups)
+
+
+def run_of(key: str) -> str:
+    """The run of a step's key."""
+    return key.rpartition("/")[0]
+
+
+def batch_of(key: str) -> int:
+    """The number of the batch that a step belongs to."""
+    return int(key.rpartition("/")[2].partition(".")[0])

@@ -12,10 +12,9 @@ from itertools import pairwise
 
 from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord, Write
-from comparison.faults import run_of, takeovers
+from comparison.faults import takeovers
 from comparison.kinds import JOINING, TAKEN_AWAY
-from comparison.ledger import Call
-from comparison.story.adapter.worker import NO_FENCE
+from comparison.ledger import NO_FENCE, Call, run_of
 from comparison.verdicts import Check, Findings
 
 ALLOWANCE = 10.0

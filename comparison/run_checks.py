@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from comparison.evidence import Cancellation, Case, End, Start
-from comparison.faults import batch_of
-from comparison.ledger import Call
+from comparison.ledger import Call, batch_of
 from comparison.verdicts import Check, Findings
 from two_workers import RunState
 

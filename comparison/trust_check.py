@@ -21,9 +21,8 @@ from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord
 from comparison.faults import takeovers
 from comparison.kinds import KINDS, FaultKind
-from comparison.ledger import Call
+from comparison.ledger import NO_FENCE, Call
 from comparison.run_checks import ON_ITS_WAY_NS
-from comparison.story.adapter.worker import NO_FENCE
 from comparison.verdicts import Check, Findings
 
 CUT_OFF: tuple[FaultKind, ...] = ("silence", "mute", "deaf")

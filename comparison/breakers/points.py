@@ -31,9 +31,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from comparison.breakers.base import CONFIRM, Aim, Scene
-from comparison.faults import batch_of, superseded
+from comparison.faults import superseded
 from comparison.kinds import KINDS, PlannedFault
-from comparison.ledger import CallKind
+from comparison.ledger import CallKind, batch_of
 from comparison.proxy import Moment
 from comparison.world.holds import HoldPoint, Rule
 

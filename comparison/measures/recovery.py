@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from comparison.evidence import Case, FaultRecord
-from comparison.faults import run_of, takeovers
+from comparison.faults import takeovers
 from comparison.kinds import TAKEN_AWAY
+from comparison.ledger import run_of
 from comparison.owner_checks import orphans
 
 

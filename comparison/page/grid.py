@@ -9,8 +9,8 @@ from statistics import median
 
 from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord
-from comparison.faults import run_of
 from comparison.kinds import KINDS, POINTS, FaultKind, Point
+from comparison.ledger import run_of
 from comparison.measures.recovery import Recovery, recoveries
 from comparison.owner_checks import ALLOWANCE
 from two_workers import RunState

@@ -9,14 +9,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from comparison.ledger import NO_FENCE
 from comparison.story import table
 from comparison.story.adapter.drive import Outcome, drive, perform
 from comparison.story.adapter.settings import StorySettings, open_pool
 from two_workers import App, Call, Step
 from two_workers.steps import dump_outcome, load_outcome
-
-NO_FENCE = (0,)
-"""All owners that a run ever has look the same to the outside."""
 
 
 class StoryWorker:

@@ -38,7 +38,9 @@ def not_shown(results: Sequence[ArmResult]) -> list[str]:
     missing = [f"{kind} ({what.what})" for kind, what in KINDS.items() if kind not in brought]
     said = [f"Faults that were not part of this run: {'; '.join(missing)}."] if missing else []
     if not any(result.overloads for result in results):
-        said.append("Overload: measured by `two-workers compare-full` and `two-workers faults`.")
+        said.append(
+            "Overload: measured by `two-workers compare-full` and `two-workers faults --overload`."
+        )
     return said + list(NOT_SHOWN)
 
 

@@ -62,13 +62,14 @@ def dollars(pair: Sequence[int], spent: int) -> str:
 
 
 def spread(values: Sequence[float | None]) -> str:
-    """Median and largest of a few durations, with their number."""
+    """Median and largest of a few durations, with their number; of how many, if some are none."""
     times = sorted(value for value in values if value is not None)
     if not values:
         return "no sample"
     if not times:
         return f"none (n={len(values)})"
-    return f"{statistics.median(times):.2f} s, at most {times[-1]:.2f} s (n={len(times)})"
+    n = f"{len(times)}" if len(times) == len(values) else f"{len(times)} of {len(values)}"
+    return f"{statistics.median(times):.2f} s, at most {times[-1]:.2f} s (n={n})"
 
 
 def each(pair: tuple[float, float] | None) -> str:

@@ -10,4 +10,8 @@ leaves a line outside of the engine. `test_any_agent.py` takes a fault-free run 
 oracle, kills workers in the middle of the same work, and compares. Workers are real processes,
 started by the command line of the seam; the server is the engine's own unless the environment
 names one.
+
+The suite runs from any folder, under whatever pytest configuration is there or none; it needs
+`pip install 'two-workers[chaos,embedded]'` and the extra of each engine. An app of your own is
+looked for where pytest is called.
 """

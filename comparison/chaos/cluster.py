@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -51,7 +52,11 @@ class Cluster:
         with (self.directory / f"worker-{len(self.workers)}.log").open("wb") as log:
             worker = subprocess.Popen(
                 [sys.executable, "-m", "two_workers.cli", *command],
-                env={**self.env, "CHAOS_DIR": str(self.directory)},
+                env={
+                    **self.env,
+                    "CHAOS_DIR": str(self.directory),
+                    "PYTHONPATH": os.pathsep.join(sys.path),  # a worker finds what pytest finds
+                },
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -77,6 +82,26 @@ class Cluster:
         for place in places:
             (self.directory / f"open-{place}").touch()
 
+    async def result(self, run_id: str) -> JsonValue:
+        """A run's result. Fails the test if the newest worker exits instead of bringing it."""
+        waiting = asyncio.ensure_future(self.engine.result(run_id, timeout=600))
+        try:
+            while not waiting.done():
+                self.expect_alive()
+                await asyncio.wait([waiting], timeout=0.1)
+        finally:
+            waiting.cancel()
+        return waiting.result()
+
+    def expect_alive(self) -> None:
+        """Fail the test if the newest worker has exited: nobody killed that one."""
+        if (code := self.workers[-1].poll()) is not None:
+            pytest.fail(f"a worker exited by itself with {code}; logs:\n{self.logs()}")
+
+    def logs(self) -> str:
+        """The end of what the workers said."""
+        return "".join(p.read_text() for p in sorted(self.directory.glob("*.log")))[-4000:]
+
     async def until(self, true: Callable[[], T], *, what: str) -> T:
         """Wait for a condition; the deadline only bounds a failing test."""
         try:
@@ -84,8 +109,7 @@ class Cluster:
                 while not (found := true()):
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            logs = "".join(p.read_text() for p in sorted(self.directory.glob("*.log")))
-            pytest.fail(f"not {what}; calls: {self.calls()}; logs:\n{logs[-4000:]}")
+            pytest.fail(f"not {what}; calls: {self.calls()}; logs:\n{self.logs()}")
         return found
 
     def close(self) -> None:

@@ -1,22 +1,35 @@
-"""The pytest plugin of the chaos suite: its options and fixtures.
+"""The options of the chaos suite, and what they may be.
 
-Installed as a pytest plugin, so it is imported in every pytest run: it imports little, and its
-fixtures cost nothing until a test asks for them.
+Installed as a pytest plugin, because a suite named with `--pyargs` cannot bring its own options. So
+this is imported in every pytest run: it imports little, and looks only at options that were given.
+The fixtures are in `conftest.py`, which only this suite sees.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import uuid
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
+import sys
+from dataclasses import dataclass
 
 import pytest
 from pydantic import JsonValue
 
 TOUR = "comparison.chaos.app:APP"
+PLACES = '["a", "b", "c", "d"]'
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for, checked. No engine named means all installed ones."""
+
+    engines: tuple[str, ...]
+    app: str
+    payload: JsonValue
+    kills: int
+    seed: int
+
+
+OPTIONS = pytest.StashKey[Options]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--two-workers-engine",
         action="append",
+        default=[],
         metavar="NAME",
         help="An engine to break, by its entry point. Repeat for several. Default: all installed.",
     )
@@ -36,72 +50,91 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--two-workers-payload",
-        default='["a", "b", "c", "d"]',
+        default=PLACES,
         metavar="JSON",
         help="What to start the agent with.",
     )
     group.addoption(
-        "--two-workers-kills", default=3, type=int, metavar="N", help="Workers to kill per run."
+        "--two-workers-kills", default="3", metavar="N", help="Workers to kill per run, from 1."
     )
     group.addoption(
-        "--two-workers-seed", default=1, type=int, metavar="N", help="Chooses the moments."
+        "--two-workers-seed", default="1", metavar="N", help="Chooses the moments; from 0."
     )
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each engine."""
-    if "chaos_engine" in metafunc.fixturenames:
-        from two_workers import engine_names
-
-        names = metafunc.config.getoption("--two-workers-engine") or engine_names()
-        metafunc.parametrize("chaos_engine", names, indirect=True, scope="session")
-
-
-@pytest.fixture(scope="session")
-def chaos_engine(request: pytest.FixtureRequest) -> str:
-    """The name of the engine under test."""
-    return str(request.param)
-
-
-@pytest.fixture(scope="session")
-def chaos_app(request: pytest.FixtureRequest) -> str:
-    """The app whose agent is broken."""
-    return str(request.config.getoption("--two-workers-app"))
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options. Raises `pytest.UsageError`, which pytest prints as one line."""
+    app, payload = config.getoption("--two-workers-app"), config.getoption("--two-workers-payload")
+    config.stash[OPTIONS] = options = Options(
+        engines=tuple(dict.fromkeys(config.getoption("--two-workers-engine"))),
+        app=app,
+        payload=_json(payload),
+        kills=_whole(config, "--two-workers-kills", least=1),
+        # Python's generator takes the absolute value: -1 would be the same seed as 1.
+        seed=_whole(config, "--two-workers-seed", least=0),
+    )
+    for name in options.engines:
+        _check_engine(name)
+    if (app, payload) != (TOUR, PLACES):
+        # An app of one's own lies where pytest was called; its workers look there too.
+        sys.path.insert(0, str(config.invocation_params.dir))
+        _check_app(app, options.payload)
 
 
-@pytest.fixture(scope="session")
-def chaos_payload(request: pytest.FixtureRequest) -> JsonValue:
-    """What its agent is started with."""
-    payload: JsonValue = json.loads(request.config.getoption("--two-workers-payload"))
+def _whole(config: pytest.Config, option: str, *, least: int) -> int:
+    given = config.getoption(option)
+    try:
+        number = int(given)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise pytest.UsageError(f"{option}: expected a whole number from {least}, found {given!r}")
+    return number
+
+
+def _json(text: str) -> JsonValue:
+    try:
+        payload: JsonValue = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise pytest.UsageError(
+            f"--two-workers-payload: expected JSON, found {text!r}: {error}"
+        ) from None
     return payload
 
 
-@pytest.fixture(scope="session")
-async def chaos_server(
-    chaos_engine: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Any, dict[str, str]]]:
-    """The engine's plugin, and the environment with a prepared server in it."""
-    from comparison.chaos.cluster import SETTINGS
-    from two_workers import engine_plugin
-    from two_workers.engines import server_for
+def _check_engine(name: str) -> None:
+    from two_workers import BadInput, engine_plugin
 
-    plugin = engine_plugin(chaos_engine)
-    env = {**SETTINGS, **os.environ}
-    directory = tmp_path_factory.mktemp(f"chaos-{chaos_engine}")
-    async with server_for(plugin, env, directory=directory) as merged:
-        yield plugin, merged
+    try:
+        engine_plugin(name)
+    except BadInput as error:
+        raise pytest.UsageError(f"--two-workers-engine: {error}") from None
 
 
-@pytest.fixture
-async def cluster(chaos_server: tuple[Any, dict[str, str]], tmp_path: Path) -> AsyncIterator[Any]:
-    """The workers of one test."""
-    from comparison.chaos.cluster import Cluster
+def _check_app(path: str, payload: JsonValue) -> None:
+    """The app can be imported, and its agent takes the payload."""
+    from pydantic import ValidationError
 
-    plugin, env = chaos_server
-    env = {**env, "TEMPORAL_VERSION_TASK_QUEUE": f"chaos-{uuid.uuid4().hex[:8]}"}
-    async with plugin.connect(plugin.settings(env)) as engine:
-        running = Cluster(engine, env, tmp_path)
-        try:
-            yield running
-        finally:
-            running.close()
+    from two_workers import BadInput, load_app
+
+    try:
+        app = load_app(path)
+    except BadInput as error:
+        raise pytest.UsageError(f"--two-workers-app: {_one_line(error)}") from None
+    except Exception as error:  # the module is not ours: importing it can raise anything
+        raise pytest.UsageError(
+            f"--two-workers-app: importing {path} raised {type(error).__name__}: {_one_line(error)}"
+        ) from error
+    try:
+        app.plan(payload).close()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"[{part!r}]" for part in first["loc"])
+        raise pytest.UsageError(
+            f"--two-workers-payload: the agent of {path} does not take {json.dumps(payload)}: "
+            f"{place or 'payload'}: {first['msg']}"
+        ) from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

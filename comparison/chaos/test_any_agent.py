@@ -9,34 +9,31 @@ from __future__ import annotations
 import random
 
 import pytest
-from pydantic import JsonValue
 
 from comparison.chaos.cluster import Cluster
-from comparison.chaos.plugin import TOUR
+from comparison.chaos.plugin import TOUR, Options
 from two_workers import load_app
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_an_agent_survives_the_death_of_its_workers(
-    cluster: Cluster,
-    chaos_app: str,
-    chaos_payload: JsonValue,
-    request: pytest.FixtureRequest,
+    cluster: Cluster, chaos_options: Options
 ) -> None:
-    kind = load_app(chaos_app).kind
-    cluster.app = chaos_app
-    kills = int(request.config.getoption("--two-workers-kills"))
-    moments = random.Random(request.config.getoption("--two-workers-seed"))
-    if chaos_app == TOUR and isinstance(chaos_payload, list):
-        cluster.open(*map(str, chaos_payload))
+    payload, cluster.app = chaos_options.payload, chaos_options.app
+    kind = load_app(cluster.app).kind
+    if cluster.app == TOUR and isinstance(payload, list):
+        cluster.open(*map(str, payload))
 
     cluster.start_worker()
-    calm = await cluster.start_run(kind, chaos_payload)
-    expected = await cluster.engine.result(calm, timeout=600)
+    calm = await cluster.start_run(kind, payload)
+    expected = await cluster.result(calm)
     steps = await recorded(cluster, calm)
     assert steps, "an agent without a recorded step cannot be resumed, so nothing would be tested"
 
-    broken = await cluster.start_run(kind, chaos_payload)
-    places = sorted(moments.choices(range(len(steps)), k=kills))
+    broken = await cluster.start_run(kind, payload)
+    moments = random.Random(chaos_options.seed)
+    places = sorted(moments.choices(range(len(steps)), k=chaos_options.kills))
     killed = 0
     for place in places:
         if not await reached(cluster, broken, place):
@@ -46,7 +43,7 @@ async def test_an_agent_survives_the_death_of_its_workers(
         killed += 1
         cluster.start_worker()
 
-    assert await cluster.engine.result(broken, timeout=600) == expected
+    assert await cluster.result(broken) == expected
     assert await recorded(cluster, broken) == steps, "the same steps, each recorded once, in order"
     assert killed > 0, "no worker was killed while the run was open, so nothing was tested"
 
@@ -60,6 +57,7 @@ async def recorded(cluster: Cluster, run_id: str) -> list[tuple[str, str]]:
 async def reached(cluster: Cluster, run_id: str, count: int) -> bool:
     """Wait until `count` steps are recorded. False if the run ended by then."""
     while len(await cluster.engine.steps(run_id)) < count:
+        cluster.expect_alive()
         if (await cluster.engine.get(run_id)).state.is_final:
             return False
     return not (await cluster.engine.get(run_id)).state.is_final

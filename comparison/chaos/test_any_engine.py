@@ -10,6 +10,8 @@ import pytest
 from comparison.chaos.cluster import Cluster
 from two_workers import RunCancelled, RunState
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def test_a_killed_workers_run_is_resumed_where_it_stood(cluster: Cluster) -> None:
     victim = cluster.start_worker()

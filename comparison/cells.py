@@ -57,7 +57,7 @@ def bounds(pair: Sequence[int]) -> str:
 
 
 def dollars(pair: Sequence[int], spent: int) -> str:
-    """Money between two bounds, of all that was spent."""
+    """Money between two bounds, beside all that the same runs cost."""
     return f"${pair[0] / USD:.3f}–{pair[1] / USD:.3f} of ${spent / USD:.2f}"
 
 

@@ -14,11 +14,14 @@ _TAGS = {Outcome.FAIL: "failure", Outcome.UNKNOWN: "error", Outcome.NOT_PROMISED
 
 
 def to_csv(results: Sequence[ArmResult]) -> str:
-    """The side-by-side table."""
+    """The side-by-side table, a line for each figure; `comparison.figures` says what is in it."""
     sheet = io.StringIO()
     writer = csv.writer(sheet)
-    writer.writerow(["section", "measure", *(result.arm for result in results)])
-    writer.writerows([row.section, row.label.strip(), *row.cells] for row in rows(results))
+    writer.writerow(["section", "row", "arm", "value", "low", "high", "n", "text"])
+    for row in rows(results):
+        for result, figure in zip(results, row.figures, strict=True):
+            numbers = (figure.value, figure.low, figure.high, figure.n)
+            writer.writerow([row.section, row.label.strip(), result.arm, *numbers, figure.text])
     return sheet.getvalue()
 
 

@@ -82,6 +82,8 @@ def to_terminal(report: Report, console: Console) -> None:
         ("What differs", differences(report.results)),
         ("What this does not show", not_shown(report.results)),
     ):
+        if not lines:
+            continue  # one arm alone differs from nothing
         console.print(f"\n[bold]{title}[/bold]")
         for line in lines:
             console.print(Text(f"  - {line}"))
@@ -123,8 +125,9 @@ def to_markdown(report: Report) -> str:
     for section, members in groupby(rows(report.results), key=lambda row: row.section):
         parts.append(f"| **{section}** |" + " |" * len(names))
         parts += [f"| {row.label.strip()} | {' | '.join(row.cells)} |" for row in members]
-    parts += ["", "## What differs", ""]
-    parts += [f"- {line}" for line in differences(report.results)]
+    found = differences(report.results)
+    if found:
+        parts += ["", "## What differs", "", *(f"- {line}" for line in found)]
     parts += ["", "## What this does not show", ""]
     parts += [f"- {line}" for line in not_shown(report.results)]
     return "\n".join(parts) + "\n"

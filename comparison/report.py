@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from comparison import cells
+from comparison import cells, figures
 from comparison.arms import find_arm
 from comparison.breakers.overload import Overload
+from comparison.figures import Figure
 from comparison.measures import CAUSES, ORPHANING, OTHERS, Measures
 from comparison.meters import LOG, WRITES
 from comparison.verdicts import Verdict
@@ -55,10 +56,15 @@ class Row:
 
     section: str
     label: str
-    cells: tuple[str, ...]
+    figures: tuple[Figure, ...]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What is shown."""
+        return tuple(figure.text for figure in self.figures)
 
 
-Cell = Callable[[Measures], str]
+Cell = Callable[[Measures], Figure]
 Line = tuple[str, str, Cell]
 
 
@@ -86,37 +92,58 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
 
 
 def _primary() -> Iterator[Line]:
-    yield PRIMARY, "takeover after SIGKILL", lambda m: cells.median(m.takeover["kill"])
-    yield PRIMARY, "duplicate calls per orphaned run", lambda m: cells.ratio(*orphaned(m))
+    yield (
+        PRIMARY,
+        "takeover after SIGKILL: to the next call of the step",
+        lambda m: figures.median(m.takeover["kill"]),
+    )
+    yield (
+        PRIMARY,
+        "duplicate calls per orphaned run",
+        lambda m: figures.ratio(m.duplicate_calls, len(m.recoveries)),
+    )
     yield PRIMARY, f"zombies: {ZOMBIE_WRITES}", _writes_accepted
     yield (
         PRIMARY,
         "cancel a run at work: to the last call begun",
-        lambda m: cells.spread([c.last_begin for c in m.cancellations if c.case == "running"]),
+        lambda m: figures.spread([c.last_begin for c in m.cancellations if c.case == "running"]),
     )
-
-
-def orphaned(m: Measures) -> tuple[int, int]:
-    """Duplicate calls, of the model and of tools, and the runs that faults had orphaned."""
-    return m.duplicates.count("model") + m.duplicates.count("tool"), len(m.recoveries)
 
 
 def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[Line]:
     section = FAULTS[kind]
     if not any(m.after(kind) for m in measures):
         return
-    yield section, "taken over: median [95 % CI]", lambda m: cells.median(m.takeover[kind])
-    yield section, "longest", lambda m: cells.longest(m.takeover[kind])
-    yield section, "p95", lambda m: cells.p95(m.takeover[kind])
+    yield (
+        section,
+        "changed hands: median [95 % CI]",
+        lambda m: figures.median(m.changed_hands(kind)),
+    )
+    yield section, "  predicted from the settings", lambda m: _band(m.arm, kind)
+    yield section, "  inside of that", partial(_in_band, kind)
+    yield (
+        section,
+        "next call of the step: median [95 % CI]",
+        lambda m: figures.median(m.takeover[kind]),
+    )
+    yield section, "  longest", lambda m: figures.longest(m.takeover[kind])
+    yield section, "  p95", lambda m: figures.p95(m.takeover[kind])
     yield (
         section,
         "runs, of faults",
-        lambda m: cells.sizes(m.takeover[kind], m.never_taken_over(kind)),
+        lambda m: figures.sizes(m.takeover[kind], m.never_taken_over(kind)),
     )
-    yield section, "predicted from the settings", lambda m: _band(m.arm, kind)
-    yield section, "inside of that", lambda m: "{} of {}".format(*m.in_band(kind))
     if kind == "kill":
-        yield section, "first new step: median [95 % CI]", lambda m: cells.median(m.productive)
+        yield (
+            section,
+            "new step by anybody else, a sibling's too: median [95 % CI]",
+            lambda m: figures.median(m.productive),
+        )
+
+
+def _in_band(kind: str, m: Measures) -> Figure:
+    inside, n = m.in_band(kind)
+    return Figure(f"{inside} of {n}", inside, n=n)
 
 
 def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
@@ -127,7 +154,7 @@ def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
             yield (
                 "Taken over between two steps: median [95 % CI]",
                 f"after a {kind}",
-                lambda m, name=name: cells.median(m.waits(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
+                lambda m, name=name: figures.median(m.waits(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
             )
 
 
@@ -140,34 +167,38 @@ def _others(measures: Sequence[Measures]) -> Iterator[Line]:
             yield (
                 section,
                 "  longer than fault-free: median [95 % CI]",
-                lambda m, kind=kind: cells.median(m.penalty(kind)),  # type: ignore[misc] # as above
+                lambda m, kind=kind: figures.median(m.penalty(kind)),  # type: ignore[misc] # as above
             )
 
 
-def _taken(kind: str, m: Measures) -> str:
-    hit = m.hit_by(kind)
-    return f"{sum(h.taken for h in hit)} of {len(hit)}" if hit else "not brought"
+def _taken(kind: str, m: Measures) -> Figure:
+    hit, taken = m.hit_by(kind), sum(h.taken for h in m.hit_by(kind))
+    return Figure(f"{taken} of {len(hit)}", taken, n=len(hit)) if hit else Figure("not brought")
 
 
-def _band(arm: str, kind: str) -> str:
-    return cells.band(find_arm(arm).predict(kind))
+def _band(arm: str, kind: str) -> Figure:
+    return figures.band(find_arm(arm).predict(kind))
 
 
 def _cost(measures: Sequence[Measures]) -> Iterator[Line]:
     section = "Paid twice"
-    yield section, "duplicate model calls", lambda m: str(m.duplicates.count("model"))
-    yield section, "duplicate tool calls", lambda m: str(m.duplicates.count("tool"))
+    yield section, "duplicate model calls", lambda m: figures.number(m.duplicates.count("model"))
+    yield section, "duplicate tool calls", lambda m: figures.number(m.duplicates.count("tool"))
+    yield section, "reports handed in twice", lambda m: figures.number(m.duplicates.count("report"))
     for cause in CAUSES:
         must_be_zero = cause == "replayed though recorded"
         if must_be_zero or any(by_cause(m, cause) for m in measures):
-            yield section, f"  {cause}", lambda m, cause=cause: str(by_cause(m, cause))  # type: ignore[misc] # as above
-    yield section, "tokens: answered–begun", lambda m: cells.bounds(m.duplicates.tokens)
+            yield section, f"  of all these: {cause}", partial(_caused, cause)
+    yield section, "tokens: answered–begun", lambda m: figures.bounds(m.duplicates.tokens)
     yield (
         section,
-        "dollars: answered–begun",
-        lambda m: cells.dollars(m.duplicates.micro_usd, m.duplicates.micro_usd_spent),
+        "dollars: answered–begun, and all that the runs hit cost",
+        lambda m: figures.dollars(m.duplicates.micro_usd, m.duplicates.micro_usd_hit),
     )
-    yield section, "calls per step needed", lambda m: f"{m.duplicates.amplification:.4f}"
+
+
+def _caused(cause: str, m: Measures) -> Figure:
+    return figures.number(by_cause(m, cause))
 
 
 def by_cause(m: Measures, cause: str) -> int:
@@ -178,13 +209,13 @@ def by_cause(m: Measures, cause: str) -> int:
 def _run_time(measures: Sequence[Measures]) -> Iterator[Line]:
     section = "Run time of the runs that lost their worker"
     label = "longer than fault-free: median [95 % CI]"
-    yield section, label, lambda m: cells.median(m.penalty(*ORPHANING))
+    yield section, label, lambda m: figures.median(m.penalty(*ORPHANING))
     blocks = sorted({block for m in measures for block in m.penalty_by_block})
     for block in blocks if len(blocks) > 1 else ():
         yield (
             section,
             f"  block {block}",
-            lambda m, block=block: cells.duration(m.penalty_by_block.get(block)),  # type: ignore[misc] # as above
+            lambda m, block=block: figures.duration(m.penalty_by_block.get(block)),  # type: ignore[misc] # as above
         )
 
 
@@ -198,7 +229,7 @@ def _cancel(case: str, measures: Sequence[Measures]) -> Iterator[Line]:
         yield (
             CANCELS[case],
             label,
-            lambda m, attribute=attribute: cells.spread(  # type: ignore[misc] # as above
+            lambda m, attribute=attribute: figures.spread(  # type: ignore[misc] # as above
                 [getattr(c, attribute) for c in m.cancellations if c.case == case]
             ),
         )
@@ -206,16 +237,26 @@ def _cancel(case: str, measures: Sequence[Measures]) -> Iterator[Line]:
 
 def _zombies() -> Iterator[Line]:
     section = "Zombies"
-    yield section, "back after a takeover", lambda m: str(m.zombies.spared)
-    yield section, "calls made", lambda m: str(m.zombies.calls_made)
-    yield section, "  refused by the world", lambda m: str(m.zombies.calls_refused)
-    yield section, "late records, let through", lambda m: str(m.zombies.late_arrivals)
-    yield section, "writes refused, say the workers", lambda m: str(m.zombies.writes_refused)
+    yield section, "back after a takeover", lambda m: figures.number(m.zombies.spared)
+    yield section, "calls made", lambda m: figures.number(m.zombies.calls_made)
+    yield section, "  refused by the world", lambda m: figures.number(m.zombies.calls_refused)
+    yield (
+        section,
+        "silences whose withheld bytes came late",
+        lambda m: figures.number(m.zombies.late_silences),
+    )
+    yield (
+        section,
+        "writes refused, say the workers",
+        lambda m: figures.number(m.zombies.writes_refused),
+    )
     yield section, ZOMBIE_WRITES, _writes_accepted
 
 
-def _writes_accepted(m: Measures) -> str:
-    return cells.out_of(m.zombies.writes_accepted, m.zombies.writes_tried)
+def _writes_accepted(m: Measures) -> Figure:
+    if not m.zombies.writes_tried:
+        return Figure("not tried: no late record is known of", n=0)
+    return figures.out_of(m.zombies.writes_accepted, m.zombies.writes_tried)
 
 
 def _runs(results: Sequence[ArmResult]) -> list[Row]:
@@ -223,10 +264,10 @@ def _runs(results: Sequence[ArmResult]) -> list[Row]:
     takeovers = [
         next(v.times for v in result.verdicts if v.invariant == "INV-LEASE") for result in results
     ]
-    alone = [cells.out_of(m.false_takeovers, n) for m, n in zip(ms, takeovers, strict=True)]
-    lost = [cells.out_of(m.runs_lost, m.runs_started) for m in ms]
+    alone = [figures.out_of(m.false_takeovers, n) for m, n in zip(ms, takeovers, strict=True)]
+    lost = [figures.out_of(m.runs_lost, m.runs_started) for m in ms]
     return [
-        Row("Runs", "started", tuple(str(m.runs_started) for m in ms)),
+        Row("Runs", "started", tuple(figures.number(m.runs_started) for m in ms)),
         Row("Runs", "lost", tuple(lost)),
         Row("Runs", "taken from somebody left alone", tuple(alone)),
     ]
@@ -237,44 +278,54 @@ def _overhead() -> Iterator[Line]:
     yield (
         section,
         "time beside the calls, a step: median, range",
-        lambda m: cells.milliseconds(m.overhead.seconds_per_step),
+        lambda m: figures.milliseconds(m.overhead.seconds_per_step),
     )
-    yield section, "transactions that wrote", lambda m: cells.each(m.overhead.twin.each(WRITES))
-    yield section, "write-ahead log", lambda m: cells.kilobytes(m.overhead.twin.each(LOG))
-    yield section, "Temporal Cloud actions a run", lambda m: cells.count(m.overhead.twin.billable)
-    yield section, "  heartbeats", lambda m: cells.count(m.overhead.twin.heartbeats)
-    yield section, "  queries", lambda m: cells.count(m.overhead.twin.queries)
+    yield section, "transactions that wrote", lambda m: figures.each(m.overhead.twin.each(WRITES))
+    yield section, "write-ahead log", lambda m: figures.kilobytes(m.overhead.twin.each(LOG))
+    yield section, "Temporal Cloud actions a run", lambda m: figures.count(m.overhead.twin.billable)
+    yield section, "  heartbeats", lambda m: figures.count(m.overhead.twin.heartbeats)
+    yield section, "  queries", lambda m: figures.count(m.overhead.twin.queries)
     yield section, "  all else, by the histories", _in_histories
     section = "The same under the faults"
-    yield section, "transactions that wrote", lambda m: cells.each(m.overhead.whole.each(WRITES))
-    yield section, "write-ahead log", lambda m: cells.kilobytes(m.overhead.whole.each(LOG))
-    yield section, "rows written", lambda m: cells.each(m.overhead.whole.rows_written)
-    yield section, "Temporal Cloud actions a run", lambda m: cells.count(m.overhead.whole.billable)
+    yield section, "transactions that wrote", lambda m: figures.each(m.overhead.whole.each(WRITES))
+    yield section, "write-ahead log", lambda m: figures.kilobytes(m.overhead.whole.each(LOG))
+    yield section, "rows written", lambda m: figures.each(m.overhead.whole.rows_written)
+    yield (
+        section,
+        "Temporal Cloud actions a run",
+        lambda m: figures.count(m.overhead.whole.billable),
+    )
 
 
-def _in_histories(m: Measures) -> str:
+def _in_histories(m: Measures) -> Figure:
     """Counted apart from the server's metric: the three should add up to it."""
-    return cells.count(m.overhead.twin.history_actions)
+    return figures.count(m.overhead.twin.history_actions)
 
 
 def _overload(results: Sequence[ArmResult]) -> Iterator[Row]:
     """Two arrive for each that ends. Limits bound what is at work; nobody is sent away."""
     section = "Overload, without and within limits"
-    figures: dict[str, Callable[[Overload], str]] = {
-        "most model calls at once": lambda o: str(o.most_model_calls_at_once),
-        "most runs at work": lambda o: str(o.most_runs_at_work),
-        "queue age, first quarter and last": lambda o: (
-            f"{o.age_first_quarter:.1f} s, {o.age_last_quarter:.1f} s"
+    wanted: dict[str, Callable[[Overload], Figure]] = {
+        "most model calls at once": lambda o: figures.number(o.most_model_calls_at_once),
+        "most runs at work": lambda o: figures.number(o.most_runs_at_work),
+        "queue age, first quarter and last": lambda o: Figure(
+            f"{o.age_first_quarter:.1f} s, {o.age_last_quarter:.1f} s",
+            low=o.age_first_quarter,
+            high=o.age_last_quarter,
         ),
-        "spent": lambda o: f"${o.micro_usd / cells.USD:.3f}",
-        "spent a second": lambda o: f"${o.micro_usd_per_second / cells.USD:.4f}",
+        "spent": lambda o: _usd(o.micro_usd, 3),
+        "spent a second": lambda o: _usd(o.micro_usd_per_second, 4),
     }
     if not any(result.overloads for result in results):
         return
-    for label, said in figures.items():
+    for label, said in wanted.items():
         for name in ("without", "within"):
             filled = tuple(
-                said(result.overloads[name]) if name in result.overloads else "not measured"
+                said(result.overloads[name]) if name in result.overloads else Figure("not measured")
                 for result in results
             )
             yield Row(section, f"{label}, {name}", filled)
+
+
+def _usd(micro_usd: float, digits: int) -> Figure:
+    return Figure(f"${micro_usd / cells.USD:.{digits}f}", micro_usd / cells.USD)

@@ -12,9 +12,12 @@ from comparison.cells import USD
 from comparison.kinds import KINDS
 from comparison.measures import Measures
 from comparison.meters import WRITES
-from comparison.report import CANCELS, FAULTS, ArmResult, orphaned
+from comparison.report import CANCELS, FAULTS, ArmResult
 from comparison.scene import Paid
 from comparison.stats import FEWEST, Summary, log_rank, sign_test
+
+LEVEL = 0.05
+"""Below this the log-rank test is read as a difference. It is corrected for nothing."""
 
 
 def differences(results: Sequence[ArmResult]) -> list[str]:
@@ -50,9 +53,10 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
         if one is not None and other is not None:
             ahead = _ahead(a.arm, one, b.arm, other)
             test, settings = _log_rank(a, b, kind), _by_settings(a.arm, b.arm, kind)
-            yield f"{section}: {ahead} {test} {settings}"
+            yield f"{section}, to the next call of the step: {ahead} {test} {settings}"
     if a.productive is not None and b.productive is not None:
-        yield f"First new step after a kill: {_ahead(a.arm, a.productive, b.arm, b.productive)}"
+        ahead = _ahead(a.arm, a.productive, b.arm, b.productive)
+        yield f"New step by anybody else after a kill: {ahead}"
     yield from _paired(a, b)
     for label, figure in _figures():
         x, y = figure(a), figure(b)
@@ -62,7 +66,7 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
 
 def _figures() -> Iterator[tuple[str, Callable[[Measures], float | None]]]:
     """What is compared by one number on each arm, without an interval."""
-    yield "Duplicate calls per orphaned run", _per_orphan
+    yield "Duplicate calls per orphaned run", lambda m: m.duplicates_per_orphan
     yield "Zombie calls made", lambda m: float(m.zombies.calls_made)
     for case, title in CANCELS.items():
         yield f"{title}, seconds to the run's end", partial(_ended, case)
@@ -75,7 +79,9 @@ def _log_rank(a: Measures, b: Measures, kind: str) -> str:
     one, other = a.until_all_had_an_owner(kind), b.until_all_had_an_owner(kind)
     p = log_rank(one, other)
     said = f"n too small (< {FEWEST})" if p is None else cells.p(p)
-    return f"Log-rank over {len(one)} and {len(other)} faults: {said}."
+    if p is not None:
+        said += f", {'the waits as a whole differ' if p < LEVEL else 'no difference shown'}"
+    return f"Log-rank over {len(one)} and {len(other)} faults, to the last orphan of each: {said}."
 
 
 def _paired(a: Measures, b: Measures) -> Iterator[str]:
@@ -102,7 +108,10 @@ def _by_settings(left: str, right: str, kind: str) -> str:
 def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:
     a, b = one.median, other.median
     if a.low <= b.high and b.low <= a.high:
-        return f"no difference shown ({left} {a.value:.2f} s, {right} {b.value:.2f} s)."
+        return (
+            f"the intervals of the medians overlap, {left} {a.value:.2f} s and {right} "
+            f"{b.value:.2f} s."
+        )
     winner = left if a.value < b.value else right
     gap = abs(a.value - b.value)
     return f"{winner} sooner by {gap:.2f} s between the medians; the intervals do not overlap."
@@ -115,11 +124,6 @@ def _fewer(label: str, left: str, x: float | None, right: str, y: float | None) 
         return f"{label}: {x:.3g} on both."
     (less, low), (more, high) = sorted(((x, left), (y, right)))
     return f"{label}: {less:.3g} on {low}, {more:.3g} on {high}."
-
-
-def _per_orphan(m: Measures) -> float | None:
-    duplicates, orphans = orphaned(m)
-    return duplicates / orphans if orphans else None
 
 
 def _ended(case: str, m: Measures) -> float | None:
@@ -168,6 +172,10 @@ NOT_SHOWN = (
     "of twenty runs beside each campaign, with workers of its own, of which one is paused and "
     "three are killed. It comes after the fault-free twin. Its calls are in no figure above; its "
     "processor time is in those under faults.",
+    "Whether a former owner's record came late, where no worker's log says that it was refused and "
+    "nothing says that it was accepted: the bytes that a silence withheld may be heartbeats alone.",
+    "What a takeover waits for: a run changes hands before its step is called again; in a "
+    "batch, another worker may begin a new step of the run before either.",
     "Small losses of run time: a run and its fault-free twin met the machine at different moments, "
     "and a negative figure says that this weighed more than the fault.",
     "The same schedule again: a seed repeats the experiment, not the interleaving.",

@@ -1,5 +1,6 @@
 """The figures, computed from the evidence of one arm. Durations in seconds.
 
+- *changed hands*: from the fault until the run was taken from its owner, as the engine records it
 - *takeover*: from the fault to the first call, by another worker, of a step that the victim was in
 - *productive*: from the fault to the first call of a step that no one had completed before it
 - a *duplicate* is a second or later call of the same step that was executed; its cause is what
@@ -60,12 +61,28 @@ class Measures:
 
     @cached_property
     def takeover(self) -> dict[str, Summary | None]:
-        """The time until somebody else had the run, by kind of fault."""
+        """The time until somebody else called an interrupted step, by kind of fault."""
         return {kind: self.waits(kind) for kind in ORPHANING}
 
     def waits(self, kind: str) -> Summary | None:
-        """The time until somebody else had the run, after one kind of fault."""
+        """The time until somebody else called an interrupted step, after one kind of fault."""
         return _by_fault([(r.fault, _wait(r, r.takeover)) for r in self.after(kind)])
+
+    def changed_hands(self, kind: str) -> Summary | None:
+        """The time until the run was taken from its owner, after one kind of fault."""
+        return _by_fault([(r.fault, _wait(r, r.owned)) for r in self.after(kind)])
+
+    @property
+    def duplicates_per_orphan(self) -> float | None:
+        """Duplicate calls of models and tools for each run that a fault orphaned, however many
+        runs went on beside it. None without an orphan."""
+        calls, orphans = self.duplicate_calls, len(self.recoveries)
+        return calls / orphans if orphans else None
+
+    @property
+    def duplicate_calls(self) -> int:
+        """Duplicate calls of models and tools; handing a report in twice is apart."""
+        return self.duplicates.count("model") + self.duplicates.count("tool")
 
     @cached_property
     def productive(self) -> Summary | None:
@@ -111,9 +128,9 @@ class Measures:
         ]
 
     def in_band(self, kind: str) -> tuple[int, int]:
-        """How many takeovers fell into the predicted band, of how many."""
+        """How many changes of owner fell into the predicted band, of how many."""
         low, high = find_arm(self.arm).predict(kind)
-        mine = [r.takeover for r in self.after(kind) if r.takeover is not None]
+        mine = [r.owned for r in self.after(kind) if r.owned is not None]
         return sum(low <= seconds <= high for seconds in mine), len(mine)
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from comparison.evidence import Case
 from comparison.kinds import DEADLY
-from comparison.ledger import Call
+from comparison.ledger import Call, run_of
 from comparison.owner_checks import CLOCKS_NS
 
 CAUSES = ("aborted in flight", "lost result", "overlap", "retry", "replayed though recorded")
@@ -17,7 +17,8 @@ CAUSES = ("aborted in flight", "lost result", "overlap", "retry", "replayed thou
 class Duplicates:
     """Calls executed more than once. Waste in tokens and micro-dollars is a pair of bounds:
     only answers that reached a caller, or all that were begun (a vendor may bill either).
-    `tokens_received` are those of the answers alone."""
+    `tokens_received` are those of the answers alone. `micro_usd_hit` is all that was spent on the
+    runs that faults hit, what was paid for nothing included."""
 
     calls: int = 0
     distinct: int = 0
@@ -27,7 +28,7 @@ class Duplicates:
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     tokens_received: list[int] = field(default_factory=lambda: [0, 0])
     micro_usd: list[int] = field(default_factory=lambda: [0, 0])
-    micro_usd_spent: int = 0
+    micro_usd_hit: int = 0
 
     def count(self, kind: str) -> int:
         """Duplicates of one kind of call."""
@@ -45,12 +46,13 @@ class Duplicates:
             tokens=_added(self.tokens, other.tokens),
             tokens_received=_added(self.tokens_received, other.tokens_received),
             micro_usd=_added(self.micro_usd, other.micro_usd),
-            micro_usd_spent=self.micro_usd_spent + other.micro_usd_spent,
+            micro_usd_hit=self.micro_usd_hit + other.micro_usd_hit,
         )
 
     @property
     def amplification(self) -> float:
-        """Calls executed for each step that had to be."""
+        """Calls executed for each step that had to be, of all runs, hit or not: the more of them
+        no fault hit, the smaller it looks."""
         return self.calls / max(self.distinct, 1)
 
 
@@ -58,12 +60,14 @@ def duplicates(case: Case) -> Duplicates:
     """All duplicates of one campaign."""
     found = Duplicates()
     recorded = {write.key: write.t_ns for write in case.evidence.writes}
+    hit = {run for fault in case.evidence.faults if fault.landed for run in fault.owned}
     killed = {f.victim: f.after_ns for f in case.evidence.faults if f.landed and f.kind in DEADLY}
     for key, calls in case.calls.by_key.items():
         executed = [call for call in calls if call.executed]
         found.calls += len(executed)
         found.distinct += bool(executed)
-        found.micro_usd_spent += sum(call.end.micro_usd for call in executed if call.end)
+        if run_of(key) in hit:
+            found.micro_usd_hit += sum(call.end.micro_usd for call in executed if call.end)
         for earlier, later in pairwise(executed):
             cause = _cause(earlier, later, recorded.get(key), killed)
             found.by_cause[cause][later.begin.kind] += 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from comparison.evidence import Case, FaultRecord
 from comparison.faults import takeovers
 from comparison.kinds import TAKEN_AWAY
-from comparison.ledger import run_of
+from comparison.ledger import batch_of, run_of
 from comparison.owner_checks import orphans
 
 
@@ -19,11 +19,14 @@ class Recovery:
 
     `kind` is that of the fault; of a run that was between two steps it is `KIND, between steps`:
     there another law holds, on Temporal, than for a step that was under way.
+    `owned` is when it changed hands: by the engine's record of owners, or by the call, if that was
+    sooner (of a step's attempts Temporal records only the last). `takeover` is that call.
     """
 
     fault: int
     kind: str
     run: str
+    owned: float | None
     takeover: float | None
     productive: float | None
     watched: float
@@ -46,10 +49,29 @@ def recoveries(case: Case) -> Iterator[Recovery]:
                 fault=fault.number,
                 kind=f"{kind}, between steps" if run == between else kind,
                 run=run,
+                owned=seconds_between(fault.after_ns, _owned(case, fault, run, taken.get(run))),
                 takeover=seconds_between(fault.after_ns, taken.get(run)),
                 productive=seconds_between(fault.after_ns, _first_new(case, fault, run)),
                 watched=(over - fault.after_ns) / 1e9,
             )
+
+
+def _owned(case: Case, fault: FaultRecord, run: str, called: int | None) -> int | None:
+    """When the run, or a step of it that the victim was in, was taken from its owner."""
+    changed = [
+        owner.since_ns
+        for owner in case.evidence.ownerships
+        if owner.since_ns > fault.after_ns
+        and (owner.what == run or (run_of(owner.what) == run and _was_at(owner.what, fault)))
+    ]
+    return min([*changed, *([] if called is None else [called])], default=None)
+
+
+def _was_at(key: str, fault: FaultRecord) -> bool:
+    """True for a step that the victim was in, or, between two steps, for what comes next."""
+    if fault.answered is None or run_of(key) != run_of(fault.answered):
+        return key in fault.in_flight
+    return key == fault.answered or batch_of(key) > batch_of(fault.answered)
 
 
 def _first_new(case: Case, fault: FaultRecord, run: str) -> int | None:

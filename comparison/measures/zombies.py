@@ -15,15 +15,16 @@ from comparison.owner_checks import inv_fence
 class Zombies:
     """What workers that lived on did after somebody else had taken over their work.
 
-    A write was *tried* when the engine refused it, by the worker's own log, when what a silence
-    had withheld reached the server after the takeover, or when it was accepted.
+    A write is known to have been *tried* when the engine refused it, by the worker's own log, or
+    when it was accepted. `late_silences` are the silences whose withheld bytes reached the server
+    after the takeover; whether a record was among them, or heartbeats alone, bytes do not say.
     """
 
     spared: int
     calls_made: int
     calls_refused: int
     writes_refused: int
-    late_arrivals: int
+    late_silences: int
     writes_accepted: int
 
     def __add__(self, other: Zombies) -> Zombies:
@@ -32,7 +33,8 @@ class Zombies:
 
     @property
     def writes_tried(self) -> int:
-        return max(self.writes_refused, self.late_arrivals) + self.writes_accepted
+        """Records of a former owner that are known to have reached the server."""
+        return self.writes_refused + self.writes_accepted
 
 
 def zombies(case: Case) -> Zombies:
@@ -47,7 +49,7 @@ def zombies(case: Case) -> Zombies:
         calls_made=len(made),
         calls_refused=sum(call.refused for call in made),
         writes_refused=sum(refused.worker in victims for refused in evidence.refused_writes),
-        late_arrivals=sum(fault.late_bytes > 0 for fault in taken),
+        late_silences=sum(fault.late_bytes > 0 for fault in taken),
         writes_accepted=len(inv_fence(case).violations),
     )
 

@@ -26,7 +26,7 @@ def to_html(report: Report, arms: Arms) -> str:
         f'<p class="scene">{escape(opening(report.scene))}</p>',
         _verdicts(report.results),
         "<h2>Side by side</h2>" + _table(report.results),
-        "<h2>What differs</h2>" + _list(differences(report.results), "differs"),
+        _differences(report.results),
         *(
             _curves(kind, report.results)
             for kind in ORPHANING
@@ -83,17 +83,23 @@ def _table(results: Sequence[ArmResult]) -> str:
     )
 
 
+def _differences(results: Sequence[ArmResult]) -> str:
+    """Nothing for one arm alone: it differs from nothing."""
+    found = differences(results)
+    return f"<h2>What differs</h2>{_list(found, 'differs')}" if found else ""
+
+
 def _curves(kind: str, results: Sequence[ArmResult]) -> str:
     curves = [
         Curve(
-            name=f"{result.arm} (shaded: predicted)",
+            name=f"{result.arm} (shaded: when it should change hands)",
             colour=colour,
             values=[r.takeover for r in result.measures.recoveries if r.kind == kind],
             band=find_arm(result.arm).predict(kind),
         )
         for colour, result in zip(COLOURS, results, strict=False)
     ]
-    label = "seconds from the fault until another worker has the run"
+    label = "seconds from the fault until somebody else calls the step (it changes hands sooner)"
     return f'<h2>{FAULTS[kind]}</h2><div class="wide">{recovery_curves(curves, label)}</div>'
 
 

@@ -58,7 +58,7 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
     assert found.zombies.spared == 2
     # Temporal's worker may wait for the answer to its heartbeat before it says anything more.
     late = {"hand_rolled": {1}, "temporal+tuned": {0, 1}}[name]
-    assert found.zombies.late_arrivals in late, "what was withheld arrived after a takeover"
+    assert found.zombies.late_silences in late, "what was withheld arrived after a takeover"
     again = Case.read(tmp_path)
     assert measure(again) == found, "the evidence alone gives the same figures"
     assert judge(again) == judge(case), "and the same verdicts, those of its crowd among them"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from comparison.evidence import Case, RefusedWrite
 from comparison.measures import ORPHANING, measure, pool
 
 from .planted import Planted, S, fault
@@ -77,6 +78,27 @@ def test_an_accepted_stale_write_is_counted_as_tried_and_accepted() -> None:
     planted.write("run-1", "1.0", 1, "C", at=13.1)
     found = measure(planted.case()).zombies
     assert (found.writes_tried, found.writes_accepted) == (1, 1)
+
+
+def test_bytes_that_came_late_are_no_try_until_a_record_is_known_among_them() -> None:
+    planted = Planted()
+    silence = planted.faults[1].model_copy(update={"kind": "silence", "late_bytes": 6033})
+    planted.faults[1] = silence
+    found = measure(planted.case()).zombies
+    assert (found.late_silences, found.writes_tried) == (1, 0), "perhaps heartbeats"
+    case = planted.case()
+    refused = (RefusedWrite(worker="C", t_ns=13 * S, line="lease lost"),)
+    evidence = case.evidence.model_copy(update={"refused_writes": refused})
+    assert measure(Case(evidence=evidence, calls=case.calls)).zombies.writes_tried == 1
+
+
+def test_a_run_changes_hands_before_its_step_is_called_again() -> None:
+    planted = Planted()
+    kill, _ = measure(planted.case()).recoveries
+    assert (kill.owned, kill.takeover) == (pytest.approx(1.895), pytest.approx(1.995))
+    planted.ownerships = []
+    kill, _ = measure(planted.case()).recoveries
+    assert kill.owned == kill.takeover, "no record: the call is the first that is known"
 
 
 def test_a_cancellation_is_timed_up_to_its_last_call() -> None:

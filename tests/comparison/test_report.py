@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -70,17 +71,19 @@ def test_a_zero_count_carries_what_it_rules_out(report: Report) -> None:
 
 
 def test_what_was_not_put_to_the_test_is_said_not_to_be(report: Report) -> None:
-    assert cell(report, "writes accepted, of those tried") == ("0 of 0: not put to the test",) * 2
+    assert cell(report, "writes accepted, of those tried") == (
+        ("not tried: no late record is known of",) * 2
+    )
 
 
 def test_a_small_sample_has_no_p95(report: Report) -> None:
-    [kill, pause] = [row for row in rows(report.results) if row.label == "p95"]
+    [kill, pause] = [row for row in rows(report.results) if row.label.strip() == "p95"]
     assert kill.cells == pause.cells == ("n too small (1 < 59)",) * 2
 
 
 def test_a_difference_says_what_the_settings_alone_predict(report: Report) -> None:
     said = differences(report.results)
-    assert "no difference shown" in said[0], "the same evidence on both"
+    assert "the intervals of the medians overlap" in said[0], "the same evidence on both"
     assert "The settings alone predict 0.95 s in favour of hand_rolled." in said[0]
 
 
@@ -144,8 +147,12 @@ def test_the_page_carries_the_measured_figures_into_its_arithmetic(
 
 def test_the_spreadsheet_is_the_table(report: Report) -> None:
     sheet = list(csv.reader(io.StringIO(to_csv(report.results))))
-    assert sheet[0] == ["section", "measure", "hand_rolled", "temporal+tuned"]
-    assert len(sheet) == 1 + len(rows(report.results))
+    assert sheet[0] == ["section", "row", "arm", "value", "low", "high", "n", "text"]
+    assert len(sheet) == 1 + 2 * len(rows(report.results))
+    wanted = ["changed hands: median [95 % CI]", "hand_rolled"]
+    [kill, _] = [line for line in sheet if line[1:3] == wanted]
+    assert float(kill[3]) == pytest.approx(1.895)
+    assert kill[4:7] == ["", "", "1"], "one fault has no interval"
 
 
 def test_a_build_server_sees_a_violation_as_a_failure_and_unknown_as_an_error() -> None:
@@ -190,7 +197,50 @@ def test_the_four_measures_chosen_beforehand_come_first(report: Report) -> None:
 
 
 def test_faults_too_few_for_a_test_are_said_to_be(report: Report) -> None:
-    assert "Log-rank over 1 and 1 faults: n too small (< 4)." in differences(report.results)[0]
+    [said] = [line for line in differences(report.results) if line.startswith("Recovery")]
+    assert "Log-rank over 1 and 1 faults, to the last orphan of each: n too small (< 4)." in said
+
+
+def test_a_line_does_not_deny_the_difference_that_its_test_shows() -> None:
+    late = Planted()
+    late.records = late.records[:8]  # up to the call that A's death aborted
+    late.call("run-0", "1.0", 2, "B", at=11.0, ends=11.1)
+    half = [Planted().case("temporal+tuned"), late.case("temporal+tuned")]
+    blocks = [[Planted().case("hand_rolled")] * 12, half * 6]
+    said = differences([judged(block) for block in blocks])[0]
+    assert "the intervals of the medians overlap" in said
+    assert ", the waits as a whole differ." in said
+    assert "no difference shown" not in said
+
+
+def test_the_causes_add_up_to_the_duplicates_above_them() -> None:
+    planted = Planted()
+    for begun, worker in ((22.0, "A"), (22.5, "B")):
+        planted.call("run-7", "9.0", 1, worker, at=begun, ends=begun + 0.1, kind="report")
+    case = planted.case()
+    table = rows([ArmResult("hand_rolled", tuple(judge(case)), measure(case), {})])
+    paid = {row.label: row.figures[0].value for row in table if row.section == "Paid twice"}
+    kinds = ("duplicate model calls", "duplicate tool calls", "reports handed in twice")
+    causes = [value for label, value in paid.items() if label.startswith("  of all these")]
+    assert paid["reports handed in twice"] == 1
+    assert sum(causes) == sum(paid[kind] for kind in kinds) == 3
+
+
+def test_money_paid_twice_stands_beside_what_the_runs_cost_that_were_hit() -> None:
+    quiet, busy = Planted(), Planted()
+    for second in range(22, 40):  # runs that no fault hit make the waste look no smaller
+        busy.call(f"run-{second}", "0.0", 1, "B", at=second, ends=second + 0.1)
+    found = [measure(planted.case()) for planted in (quiet, busy)]
+    assert found[0].duplicates.micro_usd_hit == found[1].duplicates.micro_usd_hit > 0
+    assert [m.duplicates_per_orphan for m in found] == [1.0, 1.0]
+
+
+def test_one_arm_alone_has_no_empty_heading(report: Report, cases: list[Case]) -> None:
+    alone = replace(report, results=report.results[:1])
+    console = Console(record=True, width=100, file=io.StringIO())
+    to_terminal(alone, console)
+    shown = [console.export_text(), to_markdown(alone), to_html(alone, {"hand_rolled": cases[:1]})]
+    assert not [text for text in shown if "What differs" in text]
 
 
 def test_blocks_are_compared_in_pairs(cases: list[Case]) -> None:

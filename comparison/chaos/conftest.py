@@ -12,19 +12,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from comparison.chaos.cluster import SETTINGS, Cluster
 from comparison.chaos.plugin import OPTIONS, Options
 from two_workers import BadInput, engine_names, engine_plugin
 from two_workers.engines import server_for
 from two_workers.protocol import EnginePlugin
-
-try:
-    import pytest_asyncio
-except ModuleNotFoundError:
-    raise BadInput(
-        "the chaos suite needs pytest-asyncio: pip install 'two-workers[chaos]'"
-    ) from None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pytest
 from pydantic import JsonValue
 
+SUITE = "comparison.chaos"
 TOUR = "comparison.chaos.app:APP"
 PLACES = '["a", "b", "c", "d"]'
 
@@ -64,6 +65,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options. Raises `pytest.UsageError`, which pytest prints as one line."""
+    called = any(argument.startswith(SUITE) for argument in config.args)
+    if called and not config.pluginmanager.hasplugin("asyncio"):
+        raise pytest.UsageError(
+            f"{SUITE} needs the plugin pytest-asyncio: pip install 'two-workers[chaos]', "
+            "and neither `-p no:asyncio` nor PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+        )
     app, payload = config.getoption("--two-workers-app"), config.getoption("--two-workers-payload")
     config.stash[OPTIONS] = options = Options(
         engines=tuple(dict.fromkeys(config.getoption("--two-workers-engine"))),

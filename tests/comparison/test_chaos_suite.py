@@ -64,6 +64,12 @@ def test_a_worker_that_cannot_start_fails_the_test_at_once(tmp_path: Path) -> No
     assert "no such mailbox" in said
 
 
+def test_the_plugin_that_is_missing_is_named(tmp_path: Path) -> None:
+    code, said = chaos(tmp_path, "-p", "no:asyncio")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: comparison.chaos needs the plugin pytest-asyncio: pip install" in said
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from html import escape
 
 from comparison.evidence import Case, FaultRecord
+from comparison.kinds import DEADLY, KINDS
 from comparison.ledger import Call
 from comparison.measures.recovery import recoveries
 
 WIDTH, LANE, LEFT = 720, 30, 150
-ONCE, REPEATED, REFUSED, WASTED = "#64748b", "#c2410c", "#be123c", "#fdba74"
+ONCE, REPEATED, REFUSED, WASTED = "#64748b", "#c2410c", "#6d28d9", "#fdba74"
 
 
 def worst_run(cases: Sequence[Case]) -> tuple[Case, str] | None:
@@ -66,7 +67,11 @@ def _short(worker: str) -> str:
 
 
 def _until(fault: FaultRecord, last: int) -> int:
-    return fault.resumed_ns or last
+    """How long its victim was out of action: to the end if it died or did not come back, else as
+    long as the fault was brought (a connection that is cut is over at once)."""
+    if fault.resumed_ns is not None:
+        return fault.resumed_ns
+    return last if fault.kind in DEADLY or KINDS[fault.kind].returns else fault.after_ns
 
 
 def _shade(fault: FaultRecord, left: float, right: float, y: float) -> str:

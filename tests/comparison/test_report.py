@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import csv
 import io
 import json
@@ -18,12 +19,13 @@ from comparison.evidence import Case
 from comparison.files import to_csv, to_junit
 from comparison.measures import ORPHANING, measure
 from comparison.page.page import to_html
+from comparison.page.timeline import REFUSED, REPEATED, timeline
 from comparison.render import Report, to_markdown, to_terminal
 from comparison.report import FAULTS, ArmResult, rows
 from comparison.results import judged
 from comparison.scene import Paid
 from comparison.sentences import differences, not_shown
-from tests.comparison.planted import Planted, S
+from tests.comparison.planted import Planted, S, fault
 from tests.comparison.planted_crowd import PlantedCrowd
 
 PAID = Paid(
@@ -263,3 +265,21 @@ def test_what_was_not_brought_is_said_and_what_was_is_not(report: Report) -> Non
 
 def test_every_fault_that_takes_work_away_has_a_section() -> None:
     assert tuple(FAULTS) == ORPHANING
+
+
+def test_a_worker_whose_connection_was_cut_is_not_drawn_as_dead() -> None:
+    planted = Planted()
+    planted.faults = [fault(1, "cut", "B", "run-2/0.0", at=21.05)]
+    shades = {}
+    for kind in ("cut", "kill"):
+        planted.faults[0] = planted.faults[0].model_copy(update={"kind": kind})
+        run = planted.faults[0].owned[0]
+        [shades[kind]] = re.findall(
+            r'width="([\d.]+)" height="28" class="fault"', timeline(planted.case(), run)
+        )
+    assert float(shades["cut"]) < 10 < float(shades["kill"])
+
+
+def test_a_zombies_call_is_not_in_the_colour_of_a_call_again() -> None:
+    hues = [colorsys.rgb_to_hsv(*bytes.fromhex(c[1:]))[0] for c in (REPEATED, REFUSED)]
+    assert abs(hues[0] - hues[1]) > 0.2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,6 +22,19 @@ def describe() -> dict[str, str]:
         "commit": _commit(),
         **{name: _version(name) for name in PACKAGES},
     }
+
+
+def together(environments: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Those of several parts as one: where they are not the same, how many parts had which."""
+    parts = list(environments)
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: _said(Counter(part.get(name, "not noted") for part in parts)) for name in names}
+
+
+def _said(values: Counter[str]) -> str:
+    if len(values) == 1:
+        return next(iter(values))
+    return "mixed: " + ", ".join(f"{value} in {count} parts" for value, count in values.items())
 
 
 def _version(package: str) -> str:

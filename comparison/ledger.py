@@ -146,9 +146,31 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path) -> Ledger:
-        """The ledger in a file."""
-        with path.open() as lines:
-            return cls.of(load(line) for line in lines)
+        """The ledger in a file. Raises `ValueError` when it is damaged, or not whole."""
+        ledger = cls()
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    ledger.add(load(line))
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise ValueError(
+                        f"{path}, line {number}: not the next record of a ledger ({error!r})"
+                    ) from error
+        ledger.refuse_gaps(path)
+        return ledger
+
+    def refuse_gaps(self, path: Path) -> None:
+        """Raises `ValueError` unless it begins at the beginning and has every call in between.
+
+        `seq` shows a lost record; the numbers of the calls, one that was taken out with care.
+        """
+        if not self.records:
+            raise ValueError(f"{path}: an empty ledger is no evidence")
+        if self.records[0].seq != 1:
+            raise ValueError(f"{path}: expected seq 1 first, found {self.records[0].seq}")
+        missing = set(range(1, max(self.calls) + 1)) - self.calls.keys()
+        if missing:
+            raise ValueError(f"{path}: {len(missing)} calls are missing, first {min(missing)}")
 
     def add(self, record: Record) -> None:
         """Append the next record. Raises `ValueError` when one is missing: a gap is no evidence."""

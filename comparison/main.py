@@ -2,10 +2,10 @@
 
     results/compare/<utc>-<seed>/
         scene/                  the first scene's ledger and logs
-        block-01/<arm>/         evidence.json, ledger.jsonl, logs/
+        block-01/<arm>/         evidence.json, ledger.jsonl, logs/; made.json: by what, how long
         experiment.json         seed, arms, plans, settings, environment
         report.html, summary.md, summary.csv, results.json, junit.xml
-    results/compare/latest      a link to the newest
+    results/compare/latest      a link to the newest that is whole
     results/compare-full/<seed>/
         asked.json              what was asked for: only the same goes on where this was left
         overload/<arm>/         beside all of the above
@@ -37,7 +37,7 @@ from comparison.plan import Plan, arm_order, grid, make_plan, spread
 from comparison.plan import blocks as deal
 from comparison.progress import Progress
 from comparison.questions import QUESTIONS
-from comparison.results import conclude, note
+from comparison.results import conclude, note, note_part
 from comparison.scene import play
 from comparison.stage import run_arm
 from two_workers import BadInput
@@ -86,6 +86,7 @@ async def compare(
     )
     directory = new_directory(results, seed)
     await carry_out(directory, chosen, {"block-01": plan})
+    point_latest_to(directory)
     return conclude(directory, Console())
 
 
@@ -121,10 +122,22 @@ async def compare_full(
     _agree(directory, {"faults": sorted(kinds), "samples": samples, "blocks": blocks})
     _announce(directory, chosen, plans)
     await carry_out(directory, chosen, plans)
+    await _overload(directory, chosen)
+    note(directory, [arm.name for arm in chosen], plans)
+    return conclude(directory, Console())
+
+
+async def _overload(directory: Path, arms: Sequence[Arm]) -> None:
+    """Overload every arm that was not overloaded yet."""
     progress = Progress(Console())
     with progress.live():
-        await overload_all(chosen, directory, lambda arm, text: progress.within(arm)(text))
-    return conclude(directory, Console())
+        for arm in arms:
+            place = directory / "overload" / arm.name
+            if (place / "overload.json").exists():
+                continue
+            began = time.monotonic()
+            await overload_all([arm], directory, lambda name, text: progress.within(name)(text))
+            note_part(place, time.monotonic() - began)
 
 
 def _agree(directory: Path, asked: dict[str, object]) -> None:
@@ -180,15 +193,17 @@ def check(directory: Path) -> int:
 
 async def carry_out(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -> None:
     """The scene and every arm of every block that are not under `directory` yet."""
-    progress, began = Progress(Console()), time.monotonic()
+    progress = Progress(Console())
     # The harness's own client loses its connections too when the server crashes: that is the fault.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     with progress.live():
         scene = directory / "scene"
         if not (scene / "played").exists():
             shutil.rmtree(scene, ignore_errors=True)
+            began = time.monotonic()
             progress.within("first scene")("SELECT then UPDATE, two workers, one investigation")
             await play(scene, next(iter(plans.values())).seed, QUESTIONS[0])
+            note_part(scene, time.monotonic() - began)
             (scene / "played").touch()
         for name, plan in plans.items():
             for arm in arm_order(arms, plan.seed):
@@ -197,8 +212,10 @@ async def carry_out(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Pl
                     continue
                 shutil.rmtree(place, ignore_errors=True)  # half done when it was interrupted
                 part = arm.name if len(plans) == 1 else f"{name} {arm.name}"
+                began = time.monotonic()
                 await run_arm(arm, plan, place, progress.within(part))
-    note(directory, [arm.name for arm in arms], plans, time.monotonic() - began)
+                note_part(place, time.monotonic() - began)
+    note(directory, [arm.name for arm in arms], plans)
 
 
 def _checked(arms: Sequence[str], **least: tuple[int, int]) -> list[Arm]:
@@ -212,14 +229,18 @@ def _checked(arms: Sequence[str], **least: tuple[int, int]) -> list[Arm]:
 
 
 def new_directory(results: Path, seed: int) -> Path:
-    """A new directory for this comparison, and `latest` beside it."""
+    """A new directory for this comparison."""
     home = results / "compare"
     directory = home / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{seed}"
     try:
         directory.mkdir(parents=True)
-        fresh = home / f".latest-{os.getpid()}"
-        fresh.symlink_to(directory.name)
-        fresh.replace(home / "latest")
     except OSError as error:
         raise BadInput(f"results cannot be written to {home}: {error}") from error
     return directory
+
+
+def point_latest_to(directory: Path) -> None:
+    """Let `latest` beside `directory` lead to it. Only once it is whole: `check` refuses others."""
+    fresh = directory.parent / f".latest-{os.getpid()}"
+    fresh.symlink_to(directory.name)
+    fresh.replace(directory.parent / "latest")

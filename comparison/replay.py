@@ -8,24 +8,20 @@ held responsible for it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from comparison.arms import Arm, find_arm
 from comparison.difference import changes
 from comparison.environment import describe
-from comparison.main import carry_out, new_directory
+from comparison.experiment import read_noted
+from comparison.main import carry_out, new_directory, point_latest_to
 from comparison.plan import Plan
 from comparison.results import conclude
 from two_workers import BadInput
-
-_PLANS = TypeAdapter(dict[str, Plan])
 
 
 @dataclass(frozen=True)
@@ -44,20 +40,9 @@ def read_experiment(directory: Path) -> Experiment:
     Raises `BadInput` when there is none, when it is of a version that plans otherwise, and when an
     arm has other settings by now: that would be another experiment.
     """
-    place = directory / "experiment.json"
-    try:
-        noted: dict[str, Any] = json.loads(place.read_text())
-        plans = _PLANS.validate_python(noted["campaigns"])
-        arms = [_as_it_was(name, noted["settings"][name]) for name in noted["arms"]]
-        return Experiment(noted["seed"], arms, plans, noted["environment"])
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BadInput(
-            f"{place}: planned by another version of this program ({where}: {first['msg']})"
-        ) from error
-    except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"{directory}: not the results of a whole comparison: {error}") from error
+    noted = read_noted(directory)
+    arms = [_as_it_was(name, noted.settings[name]) for name in noted.arms]
+    return Experiment(noted.seed, arms, noted.campaigns, noted.environment)
 
 
 def _as_it_was(name: str, settings: Mapping[str, str]) -> Arm:
@@ -85,6 +70,7 @@ async def replay(directory: Path, *, results: Path) -> int:
     )
     again = new_directory(results, experiment.seed)
     await carry_out(again, experiment.arms, experiment.plans)
+    point_latest_to(again)
     code = conclude(again, console)
     console.print(f"\nAgainst {directory}", style="bold", soft_wrap=True)
     for line in (*surroundings(experiment.environment, describe()), *changes(directory, again)):

@@ -1,7 +1,7 @@
 """Judge evidence, write the report in all its forms, and say the exit code.
 
 <directory>/experiment.json     seed, arms, plan, environment: what the experiment was
-<directory>/<campaign>/<arm>/   evidence, ledger and logs of each campaign
+<directory>/<campaign>/<arm>/   evidence, ledger and logs of each campaign, and what made them
 <directory>/results.json, summary.md, summary.csv, junit.xml, report.html
 """
 
@@ -13,13 +13,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from comparison.arms import find_arm
 from comparison.checks import judge
-from comparison.environment import describe
+from comparison.environment import describe, together
 from comparison.evidence import Case
+from comparison.experiment import Noted, Part, first_problem, not_whole, read_noted
 from comparison.files import to_csv, to_junit
+from comparison.judgement import Judgement, read_judgement
 from comparison.ledger import Ledger
 from comparison.measures import measure
 from comparison.measures import pool as pool_measures
@@ -28,37 +31,66 @@ from comparison.page.page import to_html
 from comparison.plan import Plan
 from comparison.render import Report, to_markdown, to_terminal
 from comparison.report import ArmResult, rows
-from comparison.scene import Paid, paid
-from comparison.verdicts import EXIT_CODES, Outcome, worst
+from comparison.scene import paid
+from comparison.verdicts import EXIT_CODES
 from comparison.verdicts import pool as pool_verdicts
-from two_workers import BadInput
+
+MADE = "made.json"
+"""Beside each part's evidence: its environment and its seconds. Parts may be made days apart."""
+_REST = {"commit": "not noted"}  # of a part that noted nothing, being older than this note
 
 
-def note(
-    directory: Path, arms: Sequence[str], campaigns: Mapping[str, Plan], seconds: float
-) -> None:
-    """Freeze what the experiment is, beside its evidence. `campaigns` are named like folders."""
-    experiment = {
-        "seed": next(iter(campaigns.values())).seed,
-        "arms": list(arms),
-        "seconds": round(seconds, 1),
-        "environment": describe(),
-        "settings": {name: dict(find_arm(name).env) for name in arms},
-        "campaigns": {name: asdict(plan) for name, plan in campaigns.items()},
+def note_part(place: Path, seconds: float) -> None:
+    """Keep with the evidence under `place` what made it, and how long that took."""
+    made = Part(environment=describe(), seconds=round(seconds, 1))
+    (place / MADE).write_text(made.model_dump_json(indent=1))
+
+
+def note(directory: Path, arms: Sequence[str], campaigns: Mapping[str, Plan]) -> None:
+    """Freeze what the experiment is, beside its evidence. `campaigns` are named like folders.
+
+    The environment and the seconds are those of its parts, whoever made them and when.
+    """
+    names = ["scene", *(f"{name}/{arm}" for name in campaigns for arm in arms)]
+    names += [f"overload/{arm}" for arm in arms if (directory / "overload" / arm).exists()]
+    stored = {name: directory / name / MADE for name in names}
+    parts = {
+        name: Part.model_validate_json(place.read_bytes())
+        for name, place in stored.items()
+        if place.exists()
     }
-    (directory / "experiment.json").write_text(json.dumps(experiment, indent=1))
+    silent = [_REST] * (len(names) - len(parts))
+    noted = Noted(
+        seed=next(iter(campaigns.values())).seed,
+        arms=tuple(arms),
+        seconds=round(sum(part.seconds for part in parts.values()), 1),
+        environment=together([*(part.environment for part in parts.values()), *silent]),
+        settings={name: dict(find_arm(name).env) for name in arms},
+        campaigns=dict(campaigns),
+        parts=parts,
+    )
+    (directory / "experiment.json").write_text(noted.model_dump_json(indent=1))
 
 
 def conclude(directory: Path, console: Console) -> int:
     """Judge, measure and report what is under `directory`. Returns the exit code.
 
-    Raises `BadInput` when it holds no whole comparison.
+    An earlier report is replaced; what it said otherwise is said. Raises `BadInput`, before
+    anything is written, when the directory holds no whole comparison.
     """
     report, evidence = _read(directory)
-    _write(directory, report, evidence)
+    judge = describe()["commit"]
+    judgement = Judgement.of(report, judge)
+    earlier = read_judgement(directory)
+    for name, text in _texts(_judged_by(judge, report), judgement, evidence).items():
+        (directory / name).write_text(text)
     to_terminal(report, console)
+    if earlier is not None:
+        console.print()
+        for line in judgement.against(earlier):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(f"\nEverything is in {directory}", soft_wrap=True)
-    return EXIT_CODES[_overall(report.scene, report.results)]
+    return EXIT_CODES[judgement.outcome]
 
 
 def load(directory: Path) -> Report:
@@ -66,22 +98,44 @@ def load(directory: Path) -> Report:
     return _read(directory)[0]
 
 
+def _judged_by(judge: str, report: Report) -> Report:
+    """The report, saying who judged where that is not who made the evidence."""
+    made = report.environment["commit"]
+    if made == judge:
+        return report
+    return replace(
+        report, environment={**report.environment, "commit": f"{made}, judged by {judge}"}
+    )
+
+
 def _read(directory: Path) -> tuple[Report, dict[str, list[Case]]]:
+    noted = read_noted(directory)
     try:
-        experiment = json.loads((directory / "experiment.json").read_text())
         evidence = {
-            arm: [Case.read(directory / name / arm) for name in experiment["campaigns"]]
-            for arm in experiment["arms"]
+            arm: [_case(directory / name / arm, arm) for name in noted.campaigns]
+            for arm in noted.arms
         }
         scene = paid(Ledger.read(directory / "scene" / "ledger.jsonl"))
-    except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"{directory}: not the results of a whole comparison: {error}") from error
-    results = [
-        replace(judged(cases), overloads=read_overloads(directory, arm))
-        for arm, cases in evidence.items()
-    ]
-    seed, environment = experiment["seed"], experiment["environment"]
-    return Report(seed, environment, scene, results, experiment["seconds"]), evidence
+        overloads = {arm: read_overloads(directory, arm) for arm in noted.arms}
+    except ValidationError as error:
+        raise not_whole(directory, f"{error.title}: {first_problem(error)}") from error
+    except (OSError, ValueError) as error:
+        raise not_whole(directory, str(error)) from error
+    results = [replace(judged(cases), overloads=overloads[arm]) for arm, cases in evidence.items()]
+    environment = {**dict.fromkeys(describe(), "not noted"), **noted.environment}
+    return Report(noted.seed, environment, scene, results, noted.seconds), evidence
+
+
+def _case(place: Path, arm: str) -> Case:
+    """One campaign. Raises `ValueError` when its evidence is another's, or its ledger was cut."""
+    case = Case.read(place)
+    if case.evidence.arm != arm:
+        raise ValueError(f"{place} holds evidence of {case.evidence.arm}")
+    struck = {key for fault in case.evidence.faults for key in fault.in_flight}
+    lost = struck - case.calls.by_key.keys()
+    if lost:
+        raise ValueError(f"{place}/ledger.jsonl ends before the faults: no call of {min(lost)}")
+    return case
 
 
 def judged(cases: Sequence[Case]) -> ArmResult:
@@ -97,16 +151,21 @@ def judged(cases: Sequence[Case]) -> ArmResult:
     )
 
 
-def _write(directory: Path, report: Report, evidence: Mapping[str, Sequence[Case]]) -> None:
+def _texts(
+    report: Report, judgement: Judgement, evidence: Mapping[str, Sequence[Case]]
+) -> dict[str, str]:
+    """The files of the report. All are made before one is written."""
     table = [asdict(row) for row in rows(report.results)]
-    everything: dict[str, Any] = {**asdict(report), "table": table}
-    (directory / "results.json").write_text(json.dumps(everything, indent=1, default=str))
-    (directory / "summary.md").write_text(to_markdown(report))
-    (directory / "summary.csv").write_text(to_csv(report.results))
-    (directory / "junit.xml").write_text(to_junit(report.results))
-    (directory / "report.html").write_text(to_html(report, evidence))
-
-
-def _overall(scene: Paid, results: Sequence[ArmResult]) -> Outcome:
-    verdicts = [verdict.outcome for result in results for verdict in result.verdicts]
-    return worst([*verdicts, Outcome.PASS if scene.twice else Outcome.UNKNOWN])
+    everything: dict[str, Any] = {
+        **asdict(report),
+        "table": table,
+        "judged_by": judgement.commit,
+        "outcome": judgement.outcome,
+    }
+    return {
+        "results.json": json.dumps(everything, indent=1, default=str),
+        "summary.md": to_markdown(report),
+        "summary.csv": to_csv(report.results),
+        "junit.xml": to_junit(report.results),
+        "report.html": to_html(report, evidence),
+    }

@@ -24,7 +24,7 @@ ARMS = ["hand_rolled", "temporal+tuned"]
 def stored(tmp_path: Path) -> Path:
     """What a comparison of two blocks notes of itself."""
     plans = {f"block-{seed:02d}": plan(seed) for seed in (1, 2)}
-    note(tmp_path, ARMS, plans, 100.0)
+    note(tmp_path, ARMS, plans)
     return tmp_path
 
 

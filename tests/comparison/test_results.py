@@ -16,7 +16,7 @@ from comparison.main import check, compare_full
 from comparison.stats import Interval
 from two_workers import BadInput
 
-from .planted import Planted
+from .planted import Planted, S
 from .planted_crowd import PlantedCrowd
 
 ARMS = ["hand_rolled", "temporal+tuned"]
@@ -113,8 +113,14 @@ async def slower(tmp_path: Path, done: Path, seconds: float) -> Path:
     other = tmp_path / "other"
     shutil.copytree(done, other)
     planted = Planted()
-    planted.records = planted.records[:8]
-    planted.call("run-0", "1.0", 2, "B", at=4.0 + seconds, ends=4.1 + seconds)
+    later = int(seconds * S)
+    planted.records[8:10] = [replace(r, t_ns=r.t_ns + later) for r in planted.records[8:10]]
+    planted.writes = [
+        write.model_copy(update={"t_ns": write.t_ns + later})
+        if (write.key, write.worker) == ("run-0/1.0", "B")
+        else write
+        for write in planted.writes
+    ]
     keep(planted.case("hand_rolled"), other / "block-01" / "hand_rolled")
     return other
 

@@ -11,20 +11,58 @@ from two_workers.cli.process import run_async
 
 _RESULTS = results_option("reports and raw samples")
 _SEED = click.option(
-    "--seed", default=1, show_default=True, help="The same seed, the same experiment."
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="The same seed, the same experiment.",
 )
 
 
 @click.command()
 @arms_option("measure")
 @_SEED
-@click.option("--workers", default=3, show_default=True, help="Worker processes at a time.")
-@click.option("--investigations", default=12, show_default=True, help="Runs for each arm.")
-@click.option("--kills", default=7, show_default=True, help="SIGKILLs for each arm.")
-@click.option("--pauses", default=2, show_default=True, help="SIGSTOPs for each arm.")
-@click.option("--silences", default=2, show_default=True, help="Networks silenced for each arm.")
-@click.option("--cuts", default=1, show_default=True, help="Cuts after a record, before its reply.")
-@click.option("--stalls", default=1, show_default=True, help="Event loops standing still.")
+@click.option(
+    "--workers",
+    type=click.IntRange(2),
+    default=3,
+    show_default=True,
+    help="Worker processes at a time.",
+)
+@click.option(
+    "--investigations",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="Runs for each arm.",
+)
+@click.option(
+    "--kills", type=click.IntRange(0), default=7, show_default=True, help="SIGKILLs for each arm."
+)
+@click.option(
+    "--pauses", type=click.IntRange(0), default=2, show_default=True, help="SIGSTOPs for each arm."
+)
+@click.option(
+    "--silences",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="Networks silenced for each arm.",
+)
+@click.option(
+    "--cuts",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Cuts after a record, before its reply.",
+)
+@click.option(
+    "--stalls",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Event loops standing still.",
+)
 @click.option("--quick", is_flag=True, help="Two kills, a pause, a silence: does it work at all?")
 @_RESULTS
 def compare(
@@ -82,11 +120,14 @@ def compare(
 @faults_option
 @click.option(
     "--samples",
+    type=click.IntRange(1),
     default=60,
     show_default=True,
     help="Faults in each important cell of each arm; the others get a tenth.",
 )
-@click.option("--blocks", default=6, show_default=True, help="Campaigns for each arm.")
+@click.option(
+    "--blocks", type=click.IntRange(1), default=6, show_default=True, help="Campaigns for each arm."
+)
 @_SEED
 @_RESULTS
 def compare_full(
@@ -122,7 +163,10 @@ def compare_full(
 def check(directory: Path) -> int:
     """Judge a finished comparison again from its evidence, without running anything.
 
-    DIRECTORY is one of those under results/compare. The exit code is that of `compare`.
+    DIRECTORY is one of those under results/compare. Its report.html, results.json, summary.md,
+    summary.csv and junit.xml are written anew; what the earlier ones said otherwise, and which
+    commit judged, is printed. The exit code is that of `compare`, or 2 if the evidence is damaged;
+    then nothing is written.
     """
     from comparison.main import check as judge_again
 
@@ -137,20 +181,30 @@ def check(directory: Path) -> int:
     "limits",
     multiple=True,
     metavar="METRIC:+20%",
-    help="Exit with 1 if METRIC rose by more. Repeat for several.",
+    help="Exit with 1 if METRIC rose by more, with 2 if a side lacks it. Repeat for several.",
 )
 def diff(before: Path, after: Path, limits: tuple[str, ...]) -> int:
-    """Say how the figures of two comparisons differ, for a build that must not get worse."""
-    from comparison.difference import broken, changes, read_limit
+    """Say how the figures of two comparisons differ, for a build that must not get worse.
+
+    Exit code 1 if a metric rose beyond its limit or a verdict of AFTER failed, 2 if a limit cannot
+    be decided from the two, else 0.
+    """
+    from comparison.difference import difference, read_limit
 
     allowed = [read_limit(limit) for limit in limits]
-    found = changes(before, after)
-    for change in found:
+    found = difference(before, after)
+    if found.experiments:
+        click.echo("Not the same experiment; the figures are only as alike as these:")
+    for line in found.experiments:
+        click.echo(f"  {line}")
+    for change in found.changes:
         click.echo(str(change))
-    worse = broken(found, allowed)
-    for change in worse:
-        click.echo(f"too much: {change.arm} {change.metric}", err=True)
-    return 1 if worse else 0
+    worse, open_ = found.broken(allowed), found.unknown(allowed)
+    for line in worse:
+        click.echo(f"FAIL: {line}", err=True)
+    for line in open_:
+        click.echo(f"unknown: {line}", err=True)
+    return 1 if worse else 2 if open_ else 0
 
 
 @click.command()

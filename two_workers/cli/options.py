@@ -64,11 +64,22 @@ faults_option: Callable[[Any], Any] = click.option(
 )
 
 
+class _Folder(click.Path):
+    """A folder that has a name: an empty text, as of an unset variable, is not this one."""
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        if value == "":
+            self.fail("expected the name of a folder, found an empty text", parameter, context)
+        return super().convert(value, parameter, context)
+
+
 def results_option(what: str) -> Callable[[Any], Any]:
     """The folder in which a command leaves `what`."""
     return click.option(
         "--results",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=_Folder(path_type=Path, file_okay=False),
         default=Path("results"),
         show_default=True,
         help=f"Where {what} go.",

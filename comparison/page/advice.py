@@ -37,7 +37,9 @@ def figures(measures: Measures) -> dict[str, Any]:
         "answered": _tokens(measures, 0, orphaned),
         "begun": _tokens(measures, 1, orphaned),
         "stood": mean(stood) if stood else None,
-        "actions": twin.billable or 0.0,
+        "actions": (twin.billable or 0.0) - (twin.heartbeats or 0.0),
+        "heartbeats": twin.heartbeats or 0.0,
+        "steps": twin.steps / twin.runs if twin.runs else 0.0,
         "calling": mean(run.calling for run in runs) if runs else 0.0,
     }
 
@@ -98,7 +100,8 @@ def _measured(figure: dict[str, Any]) -> str:
         said += f", which stood still for {figure['stood']:.1f} s on average after a kill"
     if figure["engine"] == "temporal":
         said += (
-            f"; {figure['actions']:.1f} billable actions for each run of "
-            f"{figure['calling']:.1f} s in calls, heartbeats among them"
+            f"; {figure['actions']:.1f} billable actions for each run of {figure['steps']:.0f} "
+            f"steps, and {figure['heartbeats']:.1f} heartbeats, counted afresh from your numbers "
+            f"since here, a test, they came every {figure['gap']:g} s"
         )
     return said

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from comparison.arms import find_arm
 from comparison.evidence import Case, Load
 from comparison.measures import measure, pool
+from comparison.measures.overhead import HEARTBEAT
 from comparison.meters import ACTION, WRITES
 from comparison.page.advice import advice, figures
 from comparison.prices import Input, inputs
-from tests.service.browser import CHROMIUM, browser_page
+from tests.service.browser import ARGUMENTS, CHROMIUM
 
 from .planted import Planted
 
@@ -40,6 +42,24 @@ def test_every_input_is_used_and_none_is_missing() -> None:
     assert set(re.findall(r'read\("(\w+)"\)', script)) == {entry.name for entry in inputs()}
 
 
+def test_the_reader_begins_with_heartbeats_of_production_not_of_the_test() -> None:
+    [beat] = [entry for entry in inputs() if entry.name == "beat"]
+    assert beat.value == find_arm("temporal").gap > find_arm("temporal+tuned").gap
+    assert "0.8 of a heartbeat timeout of 30 s" in beat.origin
+
+
+def test_heartbeats_are_apart_from_the_other_actions() -> None:
+    case = Planted().case("temporal+tuned")
+    counts = {ACTION + "x": 30.0, HEARTBEAT: 20.0}
+    load = Load(window="twin", seconds=5.0, counts=counts)
+    evidence = case.evidence.model_copy(update={"loads": (load,)})
+    found = figures(measure(Case(evidence=evidence, calls=case.calls)))
+    assert found["actions"] + found["heartbeats"] == sum(
+        n for name, n in counts.items() if name.startswith(ACTION)
+    )
+    assert found["heartbeats"] == 20.0
+
+
 def test_a_price_shows_its_source_and_its_day_and_the_others_are_said_to_be_placeholders(
     measured: list[Any],
 ) -> None:
@@ -60,20 +80,46 @@ def test_the_expected_cost_of_many_deaths_is_a_mean() -> None:
     assert figures(found)["stood"] == pytest.approx(5.495)
 
 
+def shown(measured: list[Any], place: Path, **numbers: float) -> str:
+    """What the page says to a reader who has changed these numbers."""
+    page = advice(measured)
+    for name, number in numbers.items():
+        page, found = re.subn(rf'(id="in-{name}"[^>]*value=")[^"]*', rf"\g<1>{number:g}", page)
+        assert found == 1, name
+    file = place / "advice.html"
+    file.write_text(f"<!doctype html><title>advice</title>{page}")
+    command = [str(CHROMIUM), *ARGUMENTS, "--dump-dom", file.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return dom[dom.index('id="year"') : dom.index("What would change it beyond")]
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
-@pytest.mark.skipif(find_spec("playwright") is None, reason="no playwright: see [browser]")
-async def test_the_sums_follow_the_readers_numbers(measured: list[Any], tmp_path: Path) -> None:
-    page_file = tmp_path / "advice.html"
-    page_file.write_text(f"<!doctype html><title>advice</title>{advice(measured)}")
-    async with browser_page(page_file.as_uri(), width=1280, first="#year tr") as page:
-        for name, value in {"runs": 1000, "calling": 0, "plan": 10, "least": 0, "cloud": 0}.items():
-            await page.fill(f"#in-{name}", str(value))
-        [_, cloud, _] = await page.locator("#year tr").all_inner_texts()
-        # 1,000 runs a day of 10 actions at $50 a million, and a tenth of that for the plan.
-        assert f"${365_000 * 10 * 50 / 1e6 * 1.1:,.0f}" in cloud
-        await page.fill("#in-own", "1000")
-        assert "temporal+tuned" in (await page.inner_text("#advice")).split(" is the cheapest")[0]
-        await page.fill("#in-own", "0")
-        await page.fill("#in-database", "0")
-        assert "With these numbers hand_rolled is" in await page.inner_text("#advice")
+def test_the_sums_follow_the_readers_numbers(measured: list[Any], tmp_path: Path) -> None:
+    numbers = {"runs": 1000, "calling": 100, "plan": 10, "cloud": 0}
+    # 1,000 runs a day of 10 actions at $50 a million, and a tenth of that for the plan.
+    silent = shown(measured, tmp_path, **numbers, beat=0)
+    assert f"${365_000 * 10 * 50 / 1e6 * 1.1:,.0f}" in silent
+    assert "Temporal Cloud (Developer plan)" in silent
+    # Two steps' first heartbeats, and one more for each 20 of 100 seconds.
+    beating = shown(measured, tmp_path, **numbers, beat=20)
+    assert f"${365_000 * (10 + 2 + 5) * 50 / 1e6 * 1.1:,.0f}" in beating
+    at_the_tests_rate = 365_000 * (10 + 2 + 200) * 50 / 1e6 * 1.1
+    assert f"every 0.5 s, as this test set them, the bill would be ${at_the_tests_rate:,.0f}" in (
+        beating
+    )
+    # 2.5 million a month are included in Business, 5 at the first price, the others at the next.
+    many = shown(measured, tmp_path, **{**numbers, "runs": 100_000}, beat=20)
+    beyond = 365 / 12 * 0.1 * 17 - 2.5
+    assert f"${12 * (5 * 50 + (beyond - 5) * 45 + 500):,.0f}" in many, "$500 is the least"
+    assert "Temporal Cloud (Business plan)" in many
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_the_advice_turns_with_the_numbers(measured: list[Any], tmp_path: Path) -> None:
+    costly = shown(measured, tmp_path, own=1000)
+    assert "With these numbers temporal+tuned" in costly
+    free = shown(measured, tmp_path, own=0, database=0)
+    assert "With these numbers hand_rolled is the cheapest" in free
+    assert "$-" not in shown(measured, tmp_path, crashes=-5), "less than none is none"

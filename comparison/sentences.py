@@ -53,7 +53,7 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
         if one is not None and other is not None:
             ahead = _ahead(a.arm, one, b.arm, other)
             test, settings = _log_rank(a, b, kind), _by_settings(a.arm, b.arm, kind)
-            yield f"{section}, to the next call of the step: {ahead} {test} {settings}"
+            yield f"{section}, to the next call of the step: run by run, {ahead} {test} {settings}"
     if a.productive is not None and b.productive is not None:
         ahead = _ahead(a.arm, a.productive, b.arm, b.productive)
         yield f"New step by anybody else after a kill: {ahead}"
@@ -80,8 +80,11 @@ def _log_rank(a: Measures, b: Measures, kind: str) -> str:
     p = log_rank(one, other)
     said = f"n too small (< {FEWEST})" if p is None else cells.p(p)
     if p is not None:
-        said += f", {'the waits as a whole differ' if p < LEVEL else 'no difference shown'}"
-    return f"Log-rank over {len(one)} and {len(other)} faults, to the last orphan of each: {said}."
+        said += f", {'a difference is shown' if p < LEVEL else 'no difference shown'}"
+    return (
+        "Fault by fault, each until its last orphan is taken over (log-rank, "
+        f"{len(one)} and {len(other)} faults): {said}."
+    )
 
 
 def _paired(a: Measures, b: Measures) -> Iterator[str]:

@@ -12,6 +12,7 @@ from hand_rolled.server import _free_port
 from hand_rolled.settings import read_settings
 from tests.hand_rolled.bench import Store
 from tests.hand_rolled.driving import Ask, answer, app, ask_twice, working
+from tests.tracing import spans_from_now
 from two_workers import BadInput, Call, Limits
 
 
@@ -51,17 +52,7 @@ async def test_an_address_that_is_taken_is_one_clear_line(store: Store) -> None:
 
 
 async def test_each_attempt_of_a_step_is_a_span(store: Store) -> None:
-    trace = pytest.importorskip("opentelemetry.sdk.trace")
-    export = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
-    from opentelemetry import trace as api
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-
-    exporter = export.InMemorySpanExporter()
-    provider = api.get_tracer_provider()
-    if not isinstance(provider, trace.TracerProvider):
-        provider = trace.TracerProvider()
-        api.set_tracer_provider(provider)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    exporter = spans_from_now()
 
     async def fails_once(step: Ask, call: Call) -> str:
         if call.attempt == 1 and step.text == "one":

@@ -6,15 +6,13 @@ import asyncio
 import urllib.request
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from temporal_version.client import connect_client
 from temporal_version.engine import TemporalEngine
 from temporal_version.server import _free_port
 from tests.temporal_version.conftest import Bench
+from tests.tracing import spans_from_now
 
 
 def scrape(address: str) -> str:
@@ -33,13 +31,9 @@ async def test_a_worker_serves_its_metrics(bench: Bench) -> None:
     assert f'task_queue="{bench.settings().queue("work")}"' in metrics
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spans() -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return exporter
+    return spans_from_now()
 
 
 async def test_a_run_is_one_trace(bench: Bench, spans: InMemorySpanExporter) -> None:

@@ -110,6 +110,9 @@ def test_a_model_that_is_down_fails_the_run_with_its_reason() -> None:
         (["investigate", "x" * 5000], ["text", "2000 characters"]),
         (["worker", "--log-level", "loud"], ["'loud' is not one of"]),
         (["runs", "list", "--limit", "0"], ["--limit"]),
+        (["compare", "--kills", "-1"], ["--kills", "-1"]),
+        (["compare", "--results", ""], ["--results", "empty text"]),
+        (["compare-full", "--samples", "0"], ["--samples"]),
     ],
 )
 def test_a_value_out_of_range(arguments: list[str], said: list[str]) -> None:

@@ -11,6 +11,8 @@ import pytest
 from comparison.cluster import Cluster, Process
 from comparison.world.client import WorldClient
 
+from .stored import keep_comparison
+
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
@@ -31,3 +33,11 @@ async def start_caller(cluster: Cluster, world: WorldClient, key: str, fence: st
     command = [sys.executable, "-m", "tests.comparison.caller", world.url, key, fence]
     name = f"caller-{len(cluster.running):02d}-{fence}"
     return await cluster.start(name, command, {}, ready=r"^caller (\d+) ready")
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Path:
+    """A full comparison whose scene and arms were all done when it was interrupted."""
+    home = tmp_path / "compare-full" / "1"
+    keep_comparison(home)
+    return home

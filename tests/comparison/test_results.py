@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from comparison.difference import broken, changes, read_limit
-from comparison.evidence import Case
-from comparison.ledger import dump
+from comparison import main
+from comparison.difference import broken, changes, difference, read_limit
 from comparison.main import check, compare_full
 from comparison.stats import Interval
 from two_workers import BadInput
 
 from .planted import Planted, S
-from .planted_crowd import PlantedCrowd
-
-ARMS = ["hand_rolled", "temporal+tuned"]
-LOADED = {
-    "limits": {},
-    "arrivals": 24,
-    "most_runs_at_work": 9,
-    "most_model_calls_at_once": 7,
-    "age_first_quarter": 0.1,
-    "age_last_quarter": 2.5,
-    "micro_usd": 1_000_000,
-    "seconds": 10.0,
-}
-
-
-def keep(case: Case, directory: Path) -> None:
-    """Write a case as a campaign would have."""
-    directory.mkdir(parents=True, exist_ok=True)
-    lines = [dump(record) + "\n" for record in case.calls.ledger.records]
-    (directory / "ledger.jsonl").write_text("".join(lines))
-    case.write(directory)
-    if case.crowd is not None:
-        keep(case.crowd, directory / "crowd")
-
-
-@pytest.fixture
-def done(tmp_path: Path) -> Path:
-    """A comparison whose scene and arms were all done when it was interrupted."""
-    home = tmp_path / "compare-full" / "1"
-    scene = Planted()
-    scene.records = []
-    for worker in "AB":
-        scene.call("run_123", "0.0", 0, worker, at=1.0, ends=1.1)
-    keep(scene.case(), home / "scene")
-    (home / "scene" / "played").touch()
-    for arm in ARMS:
-        keep(PlantedCrowd().beside(Planted(), arm), home / "block-01" / arm)
-        (home / "overload" / arm).mkdir(parents=True)
-        (home / "overload" / arm / "overload.json").write_text(json.dumps({"without": LOADED}))
-    return home
+from .stored import ARMS, keep
 
 
 def ages(directory: Path) -> dict[Path, int]:
@@ -108,6 +67,23 @@ async def test_the_exit_code_is_that_of_the_worst_verdict(
     assert check(done) == code, "and again, from the evidence alone"
 
 
+async def test_latest_leads_to_no_comparison_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "carry_out", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        main.compare(
+            arms=ARMS, seed=1, workers=2, investigations=1, faults={"kill": 1}, results=tmp_path
+        ).send(None)
+    [begun] = (tmp_path / "compare").iterdir()
+    assert begun.name != "latest"
+    main.point_latest_to(begun)
+    assert (tmp_path / "compare" / "latest").resolve() == begun.resolve()
+
+
 async def slower(tmp_path: Path, done: Path, seconds: float) -> Path:
     """The same comparison, but B took `seconds` longer to take the killed worker's run over."""
     other = tmp_path / "other"
@@ -129,11 +105,16 @@ async def test_a_regression_beyond_the_limit_is_found_and_a_small_one_is_not(
     tmp_path: Path, done: Path
 ) -> None:
     await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1)
-    found = changes(done, await slower(tmp_path, done, seconds=1.0))
+    other = await slower(tmp_path, done, seconds=1.0)
+    found = changes(done, other)
     [recovery] = [c for c in found if (c.arm, c.metric) == ("hand_rolled", "recovery_p50")]
     assert recovery.new.value - recovery.old.value == pytest.approx(1.0)
     assert recovery.is_noise, "one fault each has no interval, so nothing is shown"
-    assert broken(found, [read_limit("recovery_p50:+20%")]) == []
+    limits = [read_limit("recovery_p50:+20%")]
+    assert broken(found, limits) == []
+    assert difference(done, other).unknown(limits) == [
+        "hand_rolled recovery_p50: rose, and one fault alone has no interval"
+    ]
     certain = replace(
         recovery,
         old=Interval(2.0, 1.9, 2.1),

@@ -26,6 +26,20 @@ class Figure:
     n: int | None = None
 
 
+@dataclass(frozen=True)
+class Row:
+    """One line of the side-by-side table: a cell for each arm."""
+
+    section: str
+    label: str
+    figures: tuple[Figure, ...]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What is shown."""
+        return tuple(figure.text for figure in self.figures)
+
+
 def median(s: Summary | None) -> Figure:
     """Median and interval; of one fault alone there is no interval."""
     if s is None:

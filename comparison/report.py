@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from comparison import cells, figures
+from comparison import figures
 from comparison.arms import find_arm
 from comparison.breakers.overload import Overload
-from comparison.figures import Figure
+from comparison.figures import Figure, Row
 from comparison.measures import CAUSES, ORPHANING, OTHERS, Measures
 from comparison.meters import LOG, WRITES
+from comparison.overload_rows import overload_rows
 from comparison.verdicts import Verdict
 
 FAULTS = {
@@ -50,20 +51,6 @@ class ArmResult:
     overloads: Mapping[str, Overload] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the side-by-side table: a cell for each arm."""
-
-    section: str
-    label: str
-    figures: tuple[Figure, ...]
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """What is shown."""
-        return tuple(figure.text for figure in self.figures)
-
-
 Cell = Callable[[Measures], Figure]
 Line = tuple[str, str, Cell]
 
@@ -87,7 +74,7 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
         *filled(_zombies()),
         *_runs(results),
         *filled(_overhead()),
-        *_overload(results),
+        *overload_rows([result.overloads for result in results]),
     ]
 
 
@@ -300,32 +287,3 @@ def _overhead() -> Iterator[Line]:
 def _in_histories(m: Measures) -> Figure:
     """Counted apart from the server's metric: the three should add up to it."""
     return figures.count(m.overhead.twin.history_actions)
-
-
-def _overload(results: Sequence[ArmResult]) -> Iterator[Row]:
-    """Two arrive for each that ends. Limits bound what is at work; nobody is sent away."""
-    section = "Overload, without and within limits"
-    wanted: dict[str, Callable[[Overload], Figure]] = {
-        "most model calls at once": lambda o: figures.number(o.most_model_calls_at_once),
-        "most runs at work": lambda o: figures.number(o.most_runs_at_work),
-        "queue age, first quarter and last": lambda o: Figure(
-            f"{o.age_first_quarter:.1f} s, {o.age_last_quarter:.1f} s",
-            low=o.age_first_quarter,
-            high=o.age_last_quarter,
-        ),
-        "spent": lambda o: _usd(o.micro_usd, 3),
-        "spent a second": lambda o: _usd(o.micro_usd_per_second, 4),
-    }
-    if not any(result.overloads for result in results):
-        return
-    for label, said in wanted.items():
-        for name in ("without", "within"):
-            filled = tuple(
-                said(result.overloads[name]) if name in result.overloads else Figure("not measured")
-                for result in results
-            )
-            yield Row(section, f"{label}, {name}", filled)
-
-
-def _usd(micro_usd: float, digits: int) -> Figure:
-    return Figure(f"${micro_usd / cells.USD:.{digits}f}", micro_usd / cells.USD)

@@ -49,12 +49,6 @@ class Duplicates:
             micro_usd_hit=self.micro_usd_hit + other.micro_usd_hit,
         )
 
-    @property
-    def amplification(self) -> float:
-        """Calls executed for each step that had to be, of all runs, hit or not: the more of them
-        no fault hit, the smaller it looks."""
-        return self.calls / max(self.distinct, 1)
-
 
 def duplicates(case: Case) -> Duplicates:
     """All duplicates of one campaign."""

@@ -86,7 +86,9 @@ class Limit:
 
     def allows(self, old: float, new: float) -> bool:
         """True when the rise from `old` to `new` is within the limit."""
-        return new <= old + (old * self.rise if self.relative else self.rise)
+        if new <= old:
+            return True
+        return new - old <= (abs(old) * self.rise if self.relative else self.rise)
 
 
 def read_limit(text: str) -> Limit:

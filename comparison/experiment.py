@@ -63,7 +63,9 @@ def read_noted(directory: Path) -> Noted:
                 f"{place}: planned by another version of this program ({first_problem(error)})"
             ) from error
         raise not_whole(directory, f"{place.name}: {first_problem(error)}") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise not_whole(directory, f"{place.name}: {error.strerror}") from error
+    except ValueError as error:
         raise not_whole(directory, f"{place.name}: {error}") from error
 
 

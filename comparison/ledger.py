@@ -170,7 +170,7 @@ class Ledger:
             raise ValueError(f"{path}: expected seq 1 first, found {self.records[0].seq}")
         missing = set(range(1, max(self.calls) + 1)) - self.calls.keys()
         if missing:
-            raise ValueError(f"{path}: {len(missing)} calls are missing, first {min(missing)}")
+            raise ValueError(f"{path}: calls missing: {len(missing)}, first number {min(missing)}")
 
     def add(self, record: Record) -> None:
         """Append the next record. Raises `ValueError` when one is missing: a gap is no evidence."""

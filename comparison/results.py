@@ -119,7 +119,9 @@ def _read(directory: Path) -> tuple[Report, dict[str, list[Case]]]:
         overloads = {arm: read_overloads(directory, arm) for arm in noted.arms}
     except ValidationError as error:
         raise not_whole(directory, f"{error.title}: {first_problem(error)}") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise not_whole(directory, f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
         raise not_whole(directory, str(error)) from error
     results = [replace(judged(cases), overloads=overloads[arm]) for arm, cases in evidence.items()]
     environment = {**dict.fromkeys(describe(), "not noted"), **noted.environment}

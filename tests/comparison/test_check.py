@@ -63,7 +63,7 @@ def without_a_call(records: list[str]) -> list[str]:
         (lambda home: lines(home, LEDGER, lambda all_: all_[:8]), "ends before the faults"),
         (lambda home: lines(home, LEDGER, lambda all_: []), "an empty ledger is no evidence"),
         (lambda home: lines(home, LEDGER, lambda all_: ["{}\n", *all_]), "line 1: not the next"),
-        (lambda home: lines(home, LEDGER, without_a_call), "1 calls are missing, first 6"),
+        (lambda home: lines(home, LEDGER, without_a_call), "calls missing: 1, first number 6"),
         (lambda home: lines(home, "scene/ledger.jsonl", lambda all_: []), "scene/ledger.jsonl: an"),
         (lambda home: (home / "experiment.json").write_text("[]"), "experiment.json"),
         (lambda home: experiment(home, seed=2), "its seed is 2"),

@@ -135,3 +135,11 @@ def test_a_rise_without_an_interval_is_said() -> None:
     assert "one fault has no interval" in str(
         Change("hand_rolled", "recovery_p50", replace(unsure, value=2.0), unsure)
     )
+
+
+def test_a_share_of_a_figure_below_zero_is_a_rise_too() -> None:
+    limit = read_limit("penalty_p50:+20%")
+    assert limit.allows(-5.0, -5.0)
+    assert limit.allows(-5.0, -4.1)
+    assert not limit.allows(-5.0, -3.9)
+    assert limit.allows(float("inf"), float("inf"))

@@ -19,7 +19,7 @@ from benchmarks.store.backlog import fill
 from benchmarks.store.claims import WARM, Claim, claiming, in_turns
 from benchmarks.store.growth import by_backlog, by_clients, by_renewals
 from benchmarks.store.snapshot import under_snapshot
-from benchmarks.store.world import world_calls
+from comparison.world.bench import CONNECTIONS, measure
 
 WAITING_RUNS = 500
 
@@ -72,9 +72,12 @@ async def snapshot(bench: Bench) -> None:
 
 async def world(bench: Bench) -> None:
     """How many calls per second the comparison's ground truth can take."""
-    timing = await world_calls(bench.directory, bench.size(10_000, 4_000))
-    figure = Estimate(value=timing.rate, low=None, high=None, n=1)
-    note = f"{timing.count:,} reports over 16 kept-alive connections, recorded in its ledger"
+    seconds = bench.size(5, 2)
+    figure = Estimate(value=await measure(seconds), low=None, high=None, n=1)
+    note = (
+        f"of the scripted model, for {seconds} s over {CONNECTIONS} kept-alive connections; each "
+        "begin and end found in the ledger"
+    )
     bench.found("world", "calls/s", figure, targets.WORLD_CALLS, note)
 
 

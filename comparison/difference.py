@@ -56,17 +56,13 @@ def _rate(count: int, of: int) -> Interval | None:
     return Interval(count / of, low / of, high / of)
 
 
-def _duplicates(m: Measures) -> Interval | None:
-    return _rate(m.duplicates.count("model") + m.duplicates.count("tool"), len(m.recoveries))
-
-
 METRICS: dict[str, Callable[[Measures], Interval | None]] = {
     "recovery_p50": lambda m: _median(m.takeover["kill"]),
     "pause_p50": lambda m: _median(m.takeover["pause"]),
     "silence_p50": lambda m: _median(m.takeover["silence"]),
     "mute_p50": lambda m: _median(m.takeover["mute"]),
     "progress_p50": lambda m: _median(m.productive),
-    "duplicates_per_orphan": _duplicates,
+    "duplicates_per_orphan": lambda m: _rate(m.duplicate_calls, len(m.recoveries)),
     "zombie_calls_per_return": lambda m: _rate(m.zombies.calls_made, m.zombies.spared),
     "stale_writes": lambda m: _exactly(m.zombies.writes_accepted),
     "lost": lambda m: _exactly(m.runs_lost),

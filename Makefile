@@ -10,7 +10,7 @@ help:            ## show this list
 compare: install ## break real workers on both engines and report (about 3 minutes)
 	@$(BIN)/two-workers compare $(ARGS)
 
-compare-full: install ## every arm, every fault at every crash point, resumable after an interruption (hours)
+compare-full: install ## every arm, fault and crash point, resumable (a day; ARGS="--others 6": a night)
 	@$(BIN)/two-workers compare-full $(ARGS)
 
 sweep: install   ## a longer lease: what it buys and what it costs (15 minutes; ARGS="--lease 1,2": 3)

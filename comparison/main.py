@@ -44,8 +44,8 @@ from two_workers import BadInput
 
 CANCELLATIONS = 3
 """Of pending runs, and as many of running ones, in each block of each arm."""
-FULL_BLOCKS, FULL_SAMPLES = 6, 60
-"""60 faults in each important cell of each arm: one more than a p95 needs."""
+FULL_BLOCKS, FULL_SAMPLES = 24, 60
+"""60 faults in each cell of each arm: one more than a p95 needs."""
 FULL_WORKERS, FULL_INVESTIGATIONS = 3, 12
 """Of each campaign of a full comparison; what `compare` has, if it is not told otherwise."""
 SEEDS_APART = 1_000_000
@@ -95,17 +95,20 @@ async def compare_full(
     arms: Sequence[str] = tuple(ARMS),
     faults: Sequence[str] = tuple(KINDS),
     samples: int = FULL_SAMPLES,
+    others: int | None = None,
     seed: int,
     results: Path,
     blocks: int = FULL_BLOCKS,
 ) -> int:
     """Every fault at every crash point of all arms: hours. Returns the exit code of `compare`.
 
-    `samples` faults for each important cell, a tenth for the others, in `blocks` campaigns of each
-    arm. Interrupted, it goes on with the next block and arm when it is called again with the same
-    seed, results and numbers. Raises `BadInput`.
+    `samples` faults for each cell, `others` for those behind no headline, in `blocks` campaigns of
+    each arm. Interrupted, it goes on with the next block and arm when it is called again with the
+    same seed, results and numbers. Raises `BadInput`.
     """
-    chosen = _checked(arms, blocks=(blocks, 1), samples=(samples, 1))
+    chosen = _checked(
+        arms, blocks=(blocks, 1), samples=(samples, 1), others=(1 if others is None else others, 1)
+    )
     kinds = [find_kind(name) for name in faults]
     plans = {
         f"block-{block:02d}": make_plan(
@@ -116,10 +119,11 @@ async def compare_full(
             cancellations=CANCELLATIONS,
             questions=QUESTIONS,
         )
-        for block, cells in enumerate(deal(grid(samples, kinds), blocks, seed), 1)
+        for block, cells in enumerate(deal(grid(samples, kinds, others=others), blocks, seed), 1)
     }
     directory = results / "compare-full" / str(seed)
-    _agree(directory, {"faults": sorted(kinds), "samples": samples, "blocks": blocks})
+    asked = {"faults": sorted(kinds), "samples": samples, "others": others, "blocks": blocks}
+    _agree(directory, asked)
     _announce(directory, chosen, plans)
     await carry_out(directory, chosen, plans)
     await _overload(directory, chosen)
@@ -140,7 +144,7 @@ async def _overload(directory: Path, arms: Sequence[Arm]) -> None:
             note_part(place, time.monotonic() - began)
 
 
-def _agree(directory: Path, asked: dict[str, object]) -> None:
+def _agree(directory: Path, asked: Mapping[str, object]) -> None:
     """Note what was asked for; campaigns of another experiment must not be pooled with these."""
     noted = directory / "asked.json"
     if noted.exists() and json.loads(noted.read_text()) != asked:

@@ -5,13 +5,12 @@ schedule: processes and servers keep their own timing. Each purpose has a random
 own, so that one more kill does not reshuffle the cancellations.
 
 A *cell* is a fault at a crash point. A quick look spreads a few faults over the points of each
-kind; a full comparison plans so many for each cell: most for those that the report's headlines
-are made of, a tenth of that for the others.
+kind; a full comparison plans as many as a p95 needs for each cell, or, where that takes too long,
+for those alone that the report's headlines are made of.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +28,7 @@ IMPORTANT: tuple[Cell, ...] = (
     ("pause", "reply"),
     ("silence", "reply"),
 )  # fmt: skip
-"""The cells behind the report's headlines: they get all the samples that are asked for."""
-ONE_IN = 10
-"""The others get one sample in so many."""
+"""The cells behind the report's headlines."""
 
 _CALLS: tuple[CallKind, ...] = ("model", "model", "tool")
 
@@ -113,14 +110,13 @@ def _turns(kind: FaultKind) -> Iterator[Point]:
     return cycle([point for point in points if point in CALLING] or points)
 
 
-def grid(samples: int, kinds: Collection[FaultKind] = tuple(KINDS)) -> list[Cell]:
-    """Every cell: the important ones `samples` times, the others a tenth as often, at least once.
-
-    If no cell of the chosen kinds is important, all are.
-    """
+def grid(
+    samples: int, kinds: Collection[FaultKind] = tuple(KINDS), *, others: int | None = None
+) -> list[Cell]:
+    """Every cell of `kinds`, `samples` times; those behind no headline `others` times, if given."""
     cells = [(kind, point) for kind in KINDS if kind in kinds for point in KINDS[kind].points]
-    rare = math.ceil(samples / ONE_IN) if any(cell in IMPORTANT for cell in cells) else samples
-    return [c for c in cells for _ in range(samples if c in IMPORTANT else rare)]
+    fewer = samples if others is None else others
+    return [c for c in cells for _ in range(samples if c in IMPORTANT else fewer)]
 
 
 def blocks(cells: Sequence[Cell], count: int, seed: int) -> list[list[Cell]]:

@@ -32,7 +32,7 @@ chaos: install   ## kill, pause and stop real workers of each engine (also yours
 	@$(BIN)/python -m pytest --pyargs comparison.chaos $(ARGS)
 
 test: install    ## run the test suite against real servers
-	@$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: install   ## lint, format, types, direction of imports
 	$(BIN)/ruff check .

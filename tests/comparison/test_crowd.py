@@ -37,9 +37,11 @@ BLAME = Guard(
 )
 
 
-async def play(arm: str, directory: Path, *, cwd: Path | None = None) -> tuple[int, dict[str, str]]:
+async def play(
+    arm: str, directory: Path, *, cwd: Path | None = None, seed: int = 1
+) -> tuple[int, dict[str, str]]:
     """A crowd in a process of its own: the exit code, and what was found, by invariant."""
-    command = [sys.executable, "-m", "comparison.crowd", arm, str(directory)]
+    command = [sys.executable, "-m", "comparison.crowd", arm, str(directory), "--seed", str(seed)]
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": ""}
     )
@@ -76,7 +78,10 @@ async def test_a_healthy_engine_keeps_what_it_promises_in_a_crowd(
 async def test_a_store_without_its_guards_is_convicted_of_each(
     tmp_path: Path, guards: Sequence[Guard]
 ) -> None:
-    """They are removed in a scratch copy of the store, which is otherwise what is shipped."""
+    """They are removed in a scratch copy of the store, which is otherwise what is shipped.
+
+    What a missing guard lets through is a race: whoever was not caught may win it another time.
+    """
     spec = find_spec("hand_rolled")
     assert spec is not None
     assert spec.origin is not None
@@ -85,7 +90,12 @@ async def test_a_store_without_its_guards_is_convicted_of_each(
         path = tmp_path / "hand_rolled" / guard.file
         assert guard.text in path.read_text(), f"guard {guard.name} is out of date"
         path.write_text(path.read_text().replace(guard.text, guard.without, 1))
-    code, found = await play("hand_rolled", tmp_path / "out", cwd=tmp_path)
-    convicted = {invariant for invariant, outcome in found.items() if outcome == "FAIL"}
-    assert {guard.invariant for guard in guards} <= convicted
-    assert code == 1
+    guilty, convicted = {guard.invariant for guard in guards}, set[str]()
+    for seed in (1, 2, 3):
+        place = tmp_path / f"out-{seed}"
+        code, found = await play("hand_rolled", place, cwd=tmp_path, seed=seed)
+        assert (code == 1) == ("FAIL" in found.values())
+        convicted |= {invariant for invariant, outcome in found.items() if outcome == "FAIL"}
+        if guilty <= convicted:
+            return
+    assert guilty <= convicted

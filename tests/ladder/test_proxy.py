@@ -161,7 +161,6 @@ async def test_cut_after_commit_the_row_is_there_and_the_client_does_not_know(
     with pytest.raises(psycopg.OperationalError):
         await near.execute(insert, [1], prepare=prepared)
     assert cut.sprung.is_set()
-    assert cut.t_ns > 0
     assert await count(witness, table) == 2
 
 

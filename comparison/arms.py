@@ -93,7 +93,7 @@ ARMS = {
             poll=POLL,
             backoff=0.0,
             durability=_TABLE,
-            maintains="one database, its backups and upgrades; about 150 lines, SQL included",
+            maintains="one database, its backups and upgrades; about 100 lines over the SQL",
         ),
         Arm(
             name="hand_rolled",

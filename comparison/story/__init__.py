@@ -1,8 +1,9 @@
 """The arm `story`: the table that a reader of the story writes next.
 
-The story gives a claim, a lease, a heartbeat and a cancel flag; a reader adds a journal, so that
-a run that is taken over does not begin again, and has a system that works. `table.py` is that
-system, whole: about 150 lines of which half are SQL, no worse and no better. Copy it.
+The story gives a claim, a lease, a heartbeat and a cancel flag (`statements.py`, its own words).
+A reader puts a worker over them, which finds in a journal what a run has done already, and has a
+system that works. `worker.py` is that worker, whole: about 100 lines, no worse and no better. Copy
+the two files.
 
 The rest is not the reader's: `adapter/` lets the comparison start it like any other arm, and
 `camera.py` is the harness's own record of who claimed and who wrote.

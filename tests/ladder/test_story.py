@@ -29,6 +29,7 @@ from two_workers import (
     Run,
     RunCancelled,
     RunConflict,
+    RunFailed,
     RunNotFound,
     RunState,
 )
@@ -176,6 +177,15 @@ async def test_a_run_cancelled_while_pending_is_never_begun(bench: Bench) -> Non
         await bench.engine.result(run, timeout=60)
     await bench.world.catch_up()
     assert list(bench.world.ledger.of_run(run)) == []
+
+
+async def test_a_run_that_fails_says_why(bench: Bench) -> None:
+    await bench.worker()
+    run = Run(run_id=f"run-{uuid.uuid4().hex[:8]}", kind="investigation", payload={"txt": "why?"})
+    await bench.engine.start(run)
+    with pytest.raises(RunFailed, match="text"):
+        await bench.engine.result(run.run_id, timeout=60)
+    assert (await bench.engine.get(run.run_id)).state is RunState.FAILED
 
 
 async def test_starting_twice_is_one_run_and_other_content_a_conflict(bench: Bench) -> None:

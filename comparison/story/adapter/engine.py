@@ -11,8 +11,8 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 from pydantic import JsonValue
 
-from comparison.story import table
 from comparison.story.adapter.settings import Pool, StorySettings, open_pool
+from comparison.story.statements import CANCEL, START
 from two_workers import (
     BadInput,
     Limits,
@@ -52,7 +52,7 @@ class StoryEngine:
         if run.budget is not None:
             _has_no("budgets")
         task = run.model_dump(mode="json", include={"kind", "tenant", "payload"})
-        await self._rows(table.START, run_id=run.run_id, task=Jsonb(task))
+        await self._rows(START, run_id=run.run_id, task=Jsonb(task))
         row = await self._row(run.run_id)
         if row["task"] != task:
             raise RunConflict(run.run_id)
@@ -76,7 +76,7 @@ class StoryEngine:
 
     async def cancel(self, run_id: str, *, reason: str = "") -> RunView:
         """Set the flag. A pending run stays pending until a worker claims it and looks."""
-        await self._rows(table.CANCEL, run_id=run_id)
+        await self._rows(CANCEL, run_id=run_id)
         return await self.get(run_id)
 
     async def result(self, run_id: str, *, timeout: float) -> JsonValue:
@@ -132,16 +132,16 @@ def _place(key: str) -> list[int]:
 
 
 def _view(row: DictRow) -> RunView:
-    running = row["status"] == "running"
+    state, running = RunState(row["status"]), row["status"] == "running"
     return RunView(
         run_id=row["run_id"],
         kind=row["task"]["kind"],
         tenant=row["task"]["tenant"],
-        state=RunState(row["status"]),
+        state=state,
         created_at=row["created_at"],
         closed_at=row["closed_at"],
         cancel_requested=row["cancel_requested"],
-        failure=row["failure"],
+        failure=row["result"] if state is RunState.FAILED else None,
         owner=row["lease_owner"] if running else None,
         owned_until=row["lease_expires_at"] if running else None,
         recovery="the next claim after the lease has expired" if running else None,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from comparison.story import camera, table
+from comparison.story import camera, statements
 from comparison.story.adapter import engine
 from comparison.story.adapter.settings import SCHEMA, StorySettings, read_settings
 from comparison.story.adapter.worker import StoryWorker
@@ -34,7 +34,7 @@ class StoryPlugin:
             await connection.execute("SELECT pg_advisory_xact_lock(hashtext('story'))")
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             await connection.execute(f"SET LOCAL search_path = {SCHEMA}")
-            await connection.execute(table.CREATE)
+            await connection.execute(statements.CREATE)
             await connection.execute(camera.CREATE)
 
     def connect(self, settings: StorySettings) -> AbstractAsyncContextManager[Engine]:

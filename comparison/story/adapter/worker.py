@@ -1,4 +1,4 @@
-"""A worker process of the arm: `concurrency` slots of the table's worker, with apps as agents."""
+"""A worker process of the arm: `concurrency` slots of the reader's worker, with apps as agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from comparison.ledger import NO_FENCE
-from comparison.story import table
+from comparison.story import worker as reader
 from comparison.story.adapter.drive import Outcome, drive, perform
 from comparison.story.adapter.settings import StorySettings, open_pool
 from two_workers import App, Call, Step
@@ -35,7 +35,7 @@ class StoryWorker:
         ):
             for kind, app in self._apps.items():
                 self._resources[kind] = await stack.enter_async_context(app.resources())
-            worker = table.Worker(
+            worker = reader.Worker(
                 pool,
                 self._worker_id,
                 self._carry_out,
@@ -45,8 +45,8 @@ class StoryWorker:
             )
             await asyncio.gather(*(worker.work(stop) for _ in range(settings.concurrency)))
 
-    async def _carry_out(self, run: table.Run) -> JsonValue:
-        """The table's agent: whatever app the run's task names."""
+    async def _carry_out(self, run: reader.Run) -> JsonValue:
+        """The reader's agent: whatever app the run's task names."""
         app = self._apps[run.task["kind"]]
 
         async def once(place: str, step: Step[Any]) -> Outcome:
@@ -67,7 +67,7 @@ class StoryWorker:
         payload = run.task["payload"]
         return await drive(app, payload, boundary=run.stop_if_cancelled, once=once)
 
-    def _call(self, run: table.Run, app: App, key: str) -> Call:
+    def _call(self, run: reader.Run, app: App, key: str) -> Call:
         return Call(
             run_id=run.run_id,
             key=key,

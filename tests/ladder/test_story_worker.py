@@ -24,7 +24,8 @@ LEASE = 1.0
 NAME = "reader-test"
 CUT_RECORD = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-WHERE application_name = %(application)s AND wait_event_type = 'Lock' AND query LIKE '%%INTO journal%%'
+WHERE application_name = %(application)s AND wait_event_type = 'Lock'
+  AND query LIKE '%%INTO journal%%'
 """
 
 THE_STORY_SAYS = (

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from temporalio.common import SearchAttributeKey
 
-from two_workers.apps import Fence, MicroUSD
+from two_workers.apps import Fence
+from two_workers.money import MicroUSD
 from two_workers.protocol import Limits
 
 RUN_TYPE = "AgentRun"

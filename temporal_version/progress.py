@@ -104,10 +104,7 @@ class Progress:
         worst = sum(self._worst_case(step) for step in steps)
         budget = self.run.budget
         if budget is not None and worst and self.cost + worst > budget:
-            raise BudgetExceeded(
-                f"the run's budget is {budget} micro-dollars and {self.cost} are spent; "
-                f"batch {self.batch} may cost {worst} more"
-            )
+            raise BudgetExceeded(budget=budget, spent=self.cost, worst_case=worst)
         self.show(self._state_during(steps))
 
     async def record(

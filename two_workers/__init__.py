@@ -4,7 +4,7 @@ An app writes an agent with `do` and `do_all`, registers its effects in an `App`
 engine with `connect(name)`.
 """
 
-from two_workers.apps import App, Call, Effect, Fence, MicroUSD, Retry, load_app
+from two_workers.apps import App, Call, Effect, Fence, Retry, load_app
 from two_workers.engines import connect, engine_names, engine_plugin
 from two_workers.errors import (
     AgentError,
@@ -22,6 +22,7 @@ from two_workers.errors import (
     StepFailed,
     TwoWorkersError,
 )
+from two_workers.money import MicroUSD
 from two_workers.protocol import (
     Engine,
     EnginePlugin,

@@ -22,10 +22,8 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from two_workers.errors import BadInput
+from two_workers.money import MicroUSD
 from two_workers.steps import Plan, Sleep, Step, WaitForSignal
-
-MicroUSD = int
-"""Money in millionths of a US dollar: exact, and large enough for any run."""
 
 Fence = tuple[int, ...]
 """Rises with every takeover of a step; compared left to right.

@@ -12,6 +12,8 @@ A message says what was expected, what was found and what to do.
 
 from __future__ import annotations
 
+from two_workers.money import MicroUSD, dollars
+
 
 class TwoWorkersError(Exception):
     """Base of every error that this package raises."""
@@ -60,7 +62,17 @@ class ReplayMismatch(TwoWorkersError):
 
 
 class BudgetExceeded(TwoWorkersError):
-    """A step's worst case does not fit what is left of the run's budget. Fails the run."""
+    """The worst case of what comes next does not fit the run's budget. Fails the run."""
+
+    def __init__(self, *, budget: MicroUSD, spent: MicroUSD, worst_case: MicroUSD) -> None:
+        super().__init__(
+            f"the run's budget is {dollars(budget)}, {dollars(spent)} are spent, and what comes "
+            f"next may cost up to {dollars(worst_case)}; start a new run with a larger budget, "
+            "or lower the worst case"
+        )
+        self.budget = budget
+        self.spent = spent
+        self.worst_case = worst_case
 
 
 # What an effect raises.

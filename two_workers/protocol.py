@@ -24,7 +24,8 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from two_workers.apps import App, Fence, MicroUSD
+from two_workers.apps import App, Fence
+from two_workers.money import MicroUSD
 
 
 class RunState(StrEnum):

@@ -262,7 +262,7 @@ QUESTIONS = (
         name="budget",
         run="budget",
         concept="run-cost",
-        asks="Each call may cost 1,000 micro-dollars, the run 2,500. How many of 3 calls begin?",
+        asks="Each call may cost $0.0010, the run $0.0025. How many of 3 calls begin?",
         choices=("2", "3"),
         read=_fact("calls begun"),
     ),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import click
 from rich.table import Table
 
-from two_workers.apps import MicroUSD
 from two_workers.cli.options import configured_engine, console, engine_option, plain_table, since
 from two_workers.cli.process import run_async
 from two_workers.errors import BadInput
+from two_workers.money import MicroUSD
 from two_workers.protocol import Limits, RunState, RunView, StepRecord
 
 

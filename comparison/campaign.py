@@ -24,7 +24,7 @@ from comparison.breakers.network import Silence
 from comparison.breakers.points import Points
 from comparison.breakers.workers import Stall
 from comparison.evidence import CancelCase, Cancellation, FaultRecord
-from comparison.injector import Blow, inject, until_going_on, until_taken_over
+from comparison.injector import Tried, inject, until_going_on, until_taken_over
 from comparison.kinds import KINDS, POINTS, PlannedFault
 from comparison.ledger import Ledger, run_of
 from comparison.meters import Meter
@@ -170,21 +170,31 @@ class Campaign:
     async def _fault(self, planned: PlannedFault) -> None:
         """One fault, until it has landed and the cluster is whole again; or a few tries."""
         for _ in range(TRIES):
-            blow = await inject(self._points, planned)
-            refilled = asyncio.create_task(self.workers.fill())
+            tried = await inject(self._points, planned)
+            refilled = asyncio.create_task(self._refilled())
             try:
-                fault = await self._aftermath(blow)
-                await refilled
+                fault, healed = await self._aftermath(tried)
+                healed = max(healed, await refilled)
             finally:
                 refilled.cancel()
+            if tried.breaker is not None:
+                fault = fault.model_copy(update={"healed_ns": healed})
             self.faults.append(fault)
             self.say(_told(fault, len(self.plan.faults)))
             if fault.landed:
                 return
 
-    async def _aftermath(self, blow: Blow) -> FaultRecord:
-        """Wait for what the fault was to show, heal it, and let everybody find their feet."""
-        fault, breaker, kind = blow.fault, blow.breaker, KINDS[blow.fault.kind]
+    async def _refilled(self) -> int:
+        """See to it that no slot is empty; returns when none was."""
+        await self.workers.fill()
+        return time.monotonic_ns()
+
+    async def _aftermath(self, tried: Tried) -> tuple[FaultRecord, int]:
+        """Wait for what the fault was to show, heal it, and let everybody find their feet.
+
+        Returns what came of it, and when it was healed.
+        """
+        fault, breaker, kind = tried.fault, tried.breaker, KINDS[tried.fault.kind]
         try:
             if fault.landed and kind.lasting:
                 await self._while_it_lasts(fault)
@@ -193,8 +203,9 @@ class Campaign:
             resumed = time.monotonic_ns()
             if breaker is not None:
                 await breaker.heal()
+            healed = time.monotonic_ns()
         if not fault.landed:
-            return fault
+            return fault, healed
         if isinstance(breaker, Stall):
             resumed = breaker.over_ns or resumed
         if kind.takes_away and not kind.lasting:
@@ -202,9 +213,9 @@ class Campaign:
         elif not kind.takes_away:
             expected = self.arm.predict(fault.kind)[1]
             await until_going_on(self.world, fault, self.runs.has_ended, expected + MARGIN)
-        if not kind.returns:
-            return fault
-        return fault.model_copy(update={"resumed_ns": resumed, "late_bytes": late})
+        if kind.returns:
+            fault = fault.model_copy(update={"resumed_ns": resumed, "late_bytes": late})
+        return fault, healed
 
     async def _while_it_lasts(self, fault: FaultRecord) -> None:
         """Until others have taken over what the victim had, so that it comes back as a zombie."""

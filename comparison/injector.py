@@ -24,17 +24,21 @@ from comparison.world.client import WorldClient
 
 
 @dataclass(frozen=True)
-class Blow:
+class Tried:
     """A fault that was tried. `breaker` is what must be healed, if it was struck at all."""
 
     fault: FaultRecord
     breaker: Breaker | None = None
 
 
-async def inject(points: Points, planned: PlannedFault) -> Blow:
+async def inject(points: Points, planned: PlannedFault) -> Tried:
     """Carry out one fault, up to the moment at which it has met its victim, or missed it."""
     record = FaultRecord(
-        number=planned.number, kind=planned.kind, point=planned.point, phase=planned.phase
+        number=planned.number,
+        kind=planned.kind,
+        point=planned.point,
+        phase=planned.phase,
+        aimed_ns=time.monotonic_ns(),
     )
     breaker: Breaker | None = None
     try:
@@ -44,8 +48,9 @@ async def inject(points: Points, planned: PlannedFault) -> Blow:
             await breaker.strike()
             after = time.monotonic_ns()
     except (Missed, Skipped) as reason:
-        return Blow(record.model_copy(update={"problem": str(reason)}), breaker)
+        return Tried(record.model_copy(update={"problem": str(reason)}), breaker)
     problem = await breaker.problem()
+    confirmed = time.monotonic_ns() if problem is None else None
     await points.scene.world.catch_up()
     problem = problem or points.missed(planned, aim, before)
     met = record.model_copy(
@@ -54,12 +59,13 @@ async def inject(points: Points, planned: PlannedFault) -> Blow:
             "held_key": None if aim.held is None else aim.held.identity.key,
             "before_ns": before,
             "after_ns": after,
+            "confirmed_ns": confirmed,
             **_work(points, planned, aim, before),
             "landed": problem is None,
             "problem": problem,
         }
     )
-    return Blow(met, breaker)
+    return Tried(met, breaker)
 
 
 def _victim(planned: PlannedFault, aim: Aim, breaker: Breaker) -> str:

@@ -1,10 +1,9 @@
 """`two-workers compare`: the scene, then each arm alone, then the report.
 
     results/compare/<utc>-<seed>/
-        scene/                  the first scene's ledger and logs
-        block-01/<arm>/         evidence.json, ledger.jsonl, logs/; made.json: by what, how long
-        experiment.json         seed, arms, plans, settings, environment
-        report.html, summary.md, summary.csv, results.json, junit.xml
+        config.json, environment.json, history.jsonl, faults.jsonl
+        results.json, report.html, summary.md, summary.csv, junit.xml
+        scene/, block-01/<arm>/ what all of these come from: `comparison.results` says how
     results/compare/latest      a link to the newest that is whole
     results/compare-full/<seed>/
         asked.json              what was asked for: only the same goes on where this was left

@@ -1,8 +1,18 @@
 """Judge evidence, write the report in all its forms, and say the exit code.
 
-<directory>/experiment.json     seed, arms, plan, environment: what the experiment was
-<directory>/<campaign>/<arm>/   evidence, ledger and logs of each campaign, and what made them
-<directory>/results.json, summary.md, summary.csv, junit.xml, report.html
+Sources. All else is computed from them, by `two-workers check` at any later time:
+
+    config.json             what was to be done: seed, arms, their settings, samples, plans
+    environment.json        on what, with which versions, in how many seconds it was done
+    <campaign>/<arm>/       what each campaign left: evidence.json, ledger.jsonl, logs/, made.json
+    scene/, overload/<arm>/ the first scene and, of a full comparison, the overloads
+
+Derived, and replaced whenever they are judged again:
+
+    history.jsonl           every campaign's calls, claims, records, cancellations and ends in time
+    faults.jsonl            every fault: planned, struck, confirmed, healed; what it hit
+    results.json            every figure and verdict, with the raw samples under `measures`
+    summary.md, summary.csv, junit.xml, report.html
 """
 
 from __future__ import annotations
@@ -20,8 +30,9 @@ from comparison.arms import find_arm
 from comparison.checks import judge
 from comparison.environment import describe, together
 from comparison.evidence import Case
-from comparison.experiment import Noted, Part, first_problem, not_whole, read_noted
+from comparison.experiment import EARLIER, Noted, Part, first_problem, not_whole, read_noted
 from comparison.files import to_csv, to_junit
+from comparison.history import Campaign, by_arm, faults, history
 from comparison.judgement import Judgement, read_judgement
 from comparison.ledger import Ledger
 from comparison.measures import measure
@@ -60,7 +71,7 @@ def note(directory: Path, arms: Sequence[str], campaigns: Mapping[str, Plan]) ->
         if place.exists()
     }
     silent = [_REST] * (len(names) - len(parts))
-    noted = Noted(
+    Noted(
         seed=next(iter(campaigns.values())).seed,
         arms=tuple(arms),
         seconds=round(sum(part.seconds for part in parts.values()), 1),
@@ -68,8 +79,7 @@ def note(directory: Path, arms: Sequence[str], campaigns: Mapping[str, Plan]) ->
         settings={name: dict(find_arm(name).env) for name in arms},
         campaigns=dict(campaigns),
         parts=parts,
-    )
-    (directory / "experiment.json").write_text(noted.model_dump_json(indent=1))
+    ).write(directory)
 
 
 def conclude(directory: Path, console: Console) -> int:
@@ -78,11 +88,17 @@ def conclude(directory: Path, console: Console) -> int:
     An earlier report is replaced; what it said otherwise is said. Raises `BadInput`, before
     anything is written, when the directory holds no whole comparison.
     """
-    report, evidence = _read(directory)
+    report, campaigns = _read(directory)
     judge = describe()["commit"]
     judgement = Judgement.of(report, judge)
     earlier = read_judgement(directory)
-    for name, text in _texts(_judged_by(judge, report), judgement, evidence).items():
+    texts = _texts(_judged_by(judge, report), judgement, by_arm(campaigns))
+    with (directory / "history.jsonl").open("w") as lines:
+        lines.writelines(history(campaigns))
+    with (directory / "faults.jsonl").open("w") as lines:
+        lines.writelines(faults(campaigns))
+    texts["summary.md"] += f"\n{_guide(directory)}\n"
+    for name, text in texts.items():
         (directory / name).write_text(text)
     to_terminal(report, console)
     if earlier is not None:
@@ -90,7 +106,19 @@ def conclude(directory: Path, console: Console) -> int:
         for line in judgement.against(earlier):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(f"\nEverything is in {directory}", soft_wrap=True)
+    console.print(_guide(directory), style="dim", highlight=False, soft_wrap=True)
     return EXIT_CODES[judgement.outcome]
+
+
+def _guide(directory: Path) -> str:
+    """Which of the files to open for what, in a line."""
+    planned = "config.json what was planned, environment.json on what"
+    if (directory / EARLIER).exists():
+        planned = f"{EARLIER} what was planned and on what"
+    return (
+        "report.html is the page; history.jsonl says what happened, faults.jsonl what was broken, "
+        f"{planned}; results.json has every figure and every sample."
+    )
 
 
 def load(directory: Path) -> Report:
@@ -108,13 +136,14 @@ def _judged_by(judge: str, report: Report) -> Report:
     )
 
 
-def _read(directory: Path) -> tuple[Report, dict[str, list[Case]]]:
+def _read(directory: Path) -> tuple[Report, list[Campaign]]:
     noted = read_noted(directory)
     try:
-        evidence = {
-            arm: [_case(directory / name / arm, arm) for name in noted.campaigns]
+        campaigns = [
+            Campaign(name, plan, _case(directory / name / arm, arm))
             for arm in noted.arms
-        }
+            for name, plan in noted.campaigns.items()
+        ]
         scene = paid(Ledger.read(directory / "scene" / "ledger.jsonl"))
         overloads = {arm: read_overloads(directory, arm) for arm in noted.arms}
     except ValidationError as error:
@@ -123,9 +152,11 @@ def _read(directory: Path) -> tuple[Report, dict[str, list[Case]]]:
         raise not_whole(directory, f"{error.filename}: {error.strerror}") from error
     except ValueError as error:
         raise not_whole(directory, str(error)) from error
-    results = [replace(judged(cases), overloads=overloads[arm]) for arm, cases in evidence.items()]
+    results = [
+        replace(judged(cases), overloads=overloads[arm]) for arm, cases in by_arm(campaigns).items()
+    ]
     environment = {**dict.fromkeys(describe(), "not noted"), **noted.environment}
-    return Report(noted.seed, environment, scene, results, noted.seconds), evidence
+    return Report(noted.seed, environment, scene, results, noted.seconds), campaigns
 
 
 def _case(place: Path, arm: str) -> Case:
@@ -133,11 +164,21 @@ def _case(place: Path, arm: str) -> Case:
     case = Case.read(place)
     if case.evidence.arm != arm:
         raise ValueError(f"{place} holds evidence of {case.evidence.arm}")
+    _refuse_cut(case, place)
+    if case.crowd is not None:
+        _refuse_cut(case.crowd, place / "crowd")
     struck = {key for fault in case.evidence.faults for key in fault.in_flight}
     lost = struck - case.calls.by_key.keys()
     if lost:
         raise ValueError(f"{place}/ledger.jsonl ends before the faults: no call of {min(lost)}")
     return case
+
+
+def _refuse_cut(case: Case, place: Path) -> None:
+    """Raises `ValueError` when the ledger ends before its campaign did."""
+    noted, found = case.evidence.ledger_seq, case.calls.ledger.last_seq
+    if noted is not None and found < noted:
+        raise ValueError(f"{place}/ledger.jsonl was cut: expected {noted} records, found {found}")
 
 
 def judged(cases: Sequence[Case]) -> ArmResult:

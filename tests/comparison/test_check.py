@@ -47,7 +47,7 @@ def lines(home: Path, name: str, change: Callable[[list[str]], list[str]]) -> No
 
 
 def experiment(home: Path, **changed: Any) -> None:
-    place = home / "experiment.json"
+    place = home / "config.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), **changed}))
 
 
@@ -60,12 +60,15 @@ def without_a_call(records: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda home: lines(home, LEDGER, lambda all_: all_[:8]), "ends before the faults"),
+        (
+            lambda home: lines(home, LEDGER, lambda all_: all_[:8]),
+            "was cut: expected 20 records, found 8",
+        ),
         (lambda home: lines(home, LEDGER, lambda all_: []), "an empty ledger is no evidence"),
         (lambda home: lines(home, LEDGER, lambda all_: ["{}\n", *all_]), "line 1: not the next"),
         (lambda home: lines(home, LEDGER, without_a_call), "calls missing: 1, first number 6"),
         (lambda home: lines(home, "scene/ledger.jsonl", lambda all_: []), "scene/ledger.jsonl: an"),
-        (lambda home: (home / "experiment.json").write_text("[]"), "experiment.json"),
+        (lambda home: (home / "config.json").write_text("[]"), "config.json: expected an object"),
         (lambda home: experiment(home, seed=2), "its seed is 2"),
         (lambda home: experiment(home, arms=ARMS[:1]), "it has settings of"),
         (
@@ -116,10 +119,42 @@ async def test_parts_made_by_two_commits_are_not_said_to_be_of_one(
         note_part(part, seconds=10.0)
     monkeypatch.undo()
     await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1)
-    first = json.loads((done / "experiment.json").read_text())
+    first = json.loads((done / "environment.json").read_text())
     assert first["environment"]["commit"] == "mixed: aaa in 2 parts, bbb in 3 parts"
     assert first["seconds"] == 50.0
     assert first["parts"]["block-01/hand_rolled"]["environment"]["commit"] == "aaa"
     assert "mixed: aaa in 2 parts" in (done / "summary.md").read_text()
     await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1)
-    assert json.loads((done / "experiment.json").read_text()) == first, "nothing was left to run"
+    assert json.loads((done / "environment.json").read_text()) == first, "nothing was left to run"
+
+
+def test_a_ledger_cut_after_its_last_fault_is_no_evidence(noted: Path) -> None:
+    lines(noted, LEDGER, lambda records: records[:-2])
+    with pytest.raises(BadInput, match=r"ledger\.jsonl was cut: expected \d+ records, found \d+"):
+        check(noted)
+    assert not (noted / "results.json").exists()
+
+
+def test_evidence_that_did_not_note_its_ledgers_length_is_judged_as_before(noted: Path) -> None:
+    place = noted / "block-01" / "hand_rolled" / "evidence.json"
+    evidence = json.loads(place.read_text())
+    del evidence["ledger_seq"]
+    place.write_text(json.dumps(evidence))
+    assert check(noted) == 0
+    lines(noted, LEDGER, lambda records: records[:8])
+    with pytest.raises(BadInput, match="ends before the faults"):
+        check(noted)
+
+
+def test_a_comparison_noted_in_one_file_is_still_read(noted: Path) -> None:
+    config, environment = noted / "config.json", noted / "environment.json"
+    both = json.loads(config.read_text()) | json.loads(environment.read_text())
+    (noted / "experiment.json").write_text(json.dumps(both))
+    config.unlink()
+    environment.unlink()
+    assert check(noted) == 0
+    assert not config.exists(), "a source is not made from a source"
+    assert "experiment.json what was planned" in (noted / "summary.md").read_text()
+    note(noted, ARMS, {"block-01": plan()})
+    assert not (noted / "experiment.json").exists(), "and never both"
+    assert check(noted) == 0

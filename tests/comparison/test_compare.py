@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from comparison.arms import find_arm
 from comparison.checks import judge
 from comparison.crowd.checks import CROWD_CHECKS
 from comparison.evidence import Case
+from comparison.history import Campaign, faults, history
 from comparison.main import check
 from comparison.measures import measure
 from comparison.plan import make_plan
@@ -62,11 +65,34 @@ async def test_a_short_campaign_lands_its_faults_and_leaves_evidence(
     again = Case.read(tmp_path)
     assert measure(again) == found, "the evidence alone gives the same figures"
     assert judge(again) == judge(case), "and the same verdicts, those of its crowd among them"
+    _has_all_of_it(history([Campaign("block-01", plan, again)]), again)
+    told = [json.loads(line) for line in faults([Campaign("block-01", plan, again)])]
+    for fault in (fault for fault in told if fault["landed"]):
+        times = [fault[name] for name in ("aimed", "struck", "done", "confirmed")]
+        assert times == sorted(times), "each after the one before"
+        assert fault["healed"] > fault["struck"]
+        assert fault["planned"]["occurrence"] >= 1
     crowds = [v for v in judge(again) if v.invariant in {check.invariant for check in CROWD_CHECKS}]
     assert {v.outcome for v in crowds} <= {Outcome.PASS, Outcome.NOT_PROMISED}
 
 
+def _has_all_of_it(told: Iterable[str], case: Case) -> None:
+    """Every record of the ledger, every start and every end, in the order of time."""
+    lines = [json.loads(line) for line in told]
+    own = [line for line in lines if line["campaign"] == "block-01"]
+    assert own[0]["t"] == 0
+    assert [line["t"] for line in own] == sorted(line["t"] for line in own)
+    whats = Counter(line["what"] for line in own)
+    assert whats["call begun"] == len(case.calls.ledger.calls)
+    assert whats["run started"] == len(case.evidence.starts) == whats["run ended"]
+    assert whats["step recorded"] == len(case.evidence.writes) > 0
+    assert whats["owner changed"] == len(case.evidence.ownerships) > 0
+    assert whats["cancel requested"] == len(case.evidence.cancellations)
+    assert whats["fault struck"] >= 4
+    assert {line["campaign"] for line in lines} == {"block-01", "block-01/crowd"}
+
+
 async def test_results_that_are_not_whole_are_one_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "experiment.json").write_text(json.dumps({"arms": ["hand_rolled"]}))
+    (tmp_path / "config.json").write_text(json.dumps({"arms": ["hand_rolled"]}))
     with pytest.raises(BadInput, match="not the results of a whole comparison"):
         check(tmp_path)

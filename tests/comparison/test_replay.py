@@ -47,8 +47,8 @@ def test_the_experiment_is_read_back_as_it_was_planned(stored: Path) -> None:
 
 
 def changed(stored: Path, change: dict[str, Any]) -> None:
-    noted = json.loads((stored / "experiment.json").read_text())
-    (stored / "experiment.json").write_text(json.dumps({**noted, **change}))
+    noted = json.loads((stored / "config.json").read_text())
+    (stored / "config.json").write_text(json.dumps({**noted, **change}))
 
 
 def test_an_arm_with_other_settings_would_be_another_experiment(stored: Path) -> None:
@@ -60,7 +60,7 @@ def test_an_arm_with_other_settings_would_be_another_experiment(stored: Path) ->
 
 
 def test_a_plan_of_another_version_is_one_clear_error(stored: Path) -> None:
-    noted = json.loads((stored / "experiment.json").read_text())
+    noted = json.loads((stored / "config.json").read_text())
     noted["campaigns"]["block-01"]["faults"][0]["kind"] = "meteorite"
     changed(stored, noted)
     with pytest.raises(BadInput, match="planned by another version"):

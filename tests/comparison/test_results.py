@@ -31,11 +31,12 @@ async def test_a_comparison_goes_on_where_it_was_interrupted(tmp_path: Path, don
     assert await compare_full(arms=ARMS, seed=1, results=tmp_path, blocks=1) == 0
     assert ages(done) == before
     assert files(done) == {
-        *("asked.json", "experiment.json", "results.json", "summary.md", "summary.csv"),
-        *("junit.xml", "report.html"),
+        *("asked.json", "config.json", "environment.json", "history.jsonl", "faults.jsonl"),
+        *("results.json", "summary.md", "summary.csv", "junit.xml", "report.html"),
     }
     summary = (done / "summary.md").read_text()
     assert "| queue age, first quarter and last, without | 0.1 s, 2.5 s | 0.1 s, 2.5 s |" in summary
+    assert "history.jsonl says what happened, faults.jsonl what was broken" in summary
     assert "| spent a second, within | not measured | not measured |" in summary
 
 

@@ -14,8 +14,8 @@ from types import ModuleType
 from hand_rolled import (
     claim,
     crash,
+    heartbeat,
     journal,
-    lease,
     lifecycle,
     limits,
     operations,
@@ -27,7 +27,8 @@ from hand_rolled import (
 from two_workers.errors import BadInput
 
 MODULES: tuple[ModuleType, ...] = (
-    story, claim, reclaim, lease, journal, waits, progress, lifecycle, limits, crash, operations,
+    story, claim, reclaim, heartbeat, journal,
+    waits, progress, lifecycle, limits, crash, operations,
 )  # fmt: skip
 
 _CONSTANT = re.compile(

@@ -20,8 +20,9 @@ from hand_rolled.crash import CrashWatch
 from hand_rolled.database import TRANSIENT, Database
 from hand_rolled.effects import Effects, describe
 from hand_rolled.handler import Handler
+from hand_rolled.heartbeat import Keeper
 from hand_rolled.journal import Journal
-from hand_rolled.lease import Keeper, Lease, LeaseLost, Standing, clock
+from hand_rolled.lease import Lease, LeaseLost, Standing, clock
 from hand_rolled.limits import Slots, sweep
 from hand_rolled.notify import listen
 from hand_rolled.progress import Progress

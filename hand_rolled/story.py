@@ -5,7 +5,7 @@ The claim is atomic and right: no two workers get the same run. It is kept to be
 
 - an index that serves both halves of its OR (`claim.py`, `reclaim.py`);
 - a generation, so a worker that was paused past its lease may still write (`journal.py`);
-- in the heartbeat, anything that tells this claim from a later one by the same name (`lease.py`).
+- in the heartbeat, what tells this claim from a later one by the same name (`heartbeat.py`).
 """
 
 from __future__ import annotations

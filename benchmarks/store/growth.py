@@ -10,7 +10,7 @@ from datetime import timedelta
 from benchmarks.peers.clock import connected
 from benchmarks.store.backlog import fill
 from benchmarks.store.claims import Claim, claim_rate, claiming, median_latency
-from hand_rolled.lease import HEARTBEAT
+from hand_rolled.heartbeat import HEARTBEAT
 
 Curve = list[tuple[float, float]]
 CLAIMS = 200  # per point

@@ -19,8 +19,9 @@ from hand_rolled.claim import Claimed, Claims
 from hand_rolled.database import Database, Row
 from hand_rolled.engine import HandRolledEngine
 from hand_rolled.entries import Entry, Place, as_json
+from hand_rolled.heartbeat import HEARTBEAT
 from hand_rolled.journal import Journal
-from hand_rolled.lease import HEARTBEAT, Lease, clock
+from hand_rolled.lease import Lease, clock
 from hand_rolled.lifecycle import Ending
 from hand_rolled.limits import Slots
 from hand_rolled.reclaim import Orphan, Reclaims

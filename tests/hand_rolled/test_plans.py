@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from hand_rolled import claim, lifecycle, reclaim
-from hand_rolled.lease import HEARTBEAT
+from hand_rolled.heartbeat import HEARTBEAT
 from hand_rolled.migrate import migrate
 from hand_rolled.server import EmbeddedPostgres
 from hand_rolled.settings import Settings

@@ -39,7 +39,8 @@ import pytest
 
 from hand_rolled.database import connect_arguments
 from hand_rolled.entries import Place
-from hand_rolled.lease import Keeper, Lease, LeaseLost, clock
+from hand_rolled.heartbeat import Keeper
+from hand_rolled.lease import Lease, LeaseLost, clock
 from hand_rolled.reclaim import RECLAIM
 from hand_rolled.settings import Settings, read_settings
 from hand_rolled.waits import take_signal

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
+import hypothesis.strategies as st
+import psycopg
 import pytest
+from hypothesis import example, given
 
 from hand_rolled.engine import digest_of
-from hand_rolled.fast.starts import BULK_ROWS, IN_FLIGHT
+from hand_rolled.fast.starts import (
+    BULK_ROWS,
+    ENQUEUE_MANY,
+    ENQUEUE_NEW,
+    IN_FLIGHT,
+    Starts,
+    Values,
+)
 from tests.hand_rolled.bench import KIND, Store
 from two_workers import Run, RunConflict
 
@@ -63,6 +79,125 @@ async def test_clients_that_start_the_same_runs_neither_deadlock_nor_conflict(st
     await store.rows("SELECT pg_stat_force_next_flush()")
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     assert await store.value(deadlocks) == 0
+
+
+async def test_tenants_are_inserted_in_one_order(store: Store) -> None:
+    """Clients whose runs differ, but not their tenants, would deadlock too."""
+    names = [f"tenant-{n:02}" for n in range(50)]
+    shuffled = random.Random(1).sample(names, len(names))
+    await store.engine.start_many(
+        [Run(run_id=f"run-{n}", kind=KIND, tenant=name) for n, name in enumerate(shuffled)]
+    )
+    rows = await store.rows("SELECT tenant FROM tenants ORDER BY ctid")
+    assert [row["tenant"] for row in rows] == names
+
+
+async def test_a_client_that_repeats_itself_is_soon_believed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is refused leaves dead rows behind, so it is not tried for each group."""
+    await store.engine.start_many(runs(MANY))
+    sent = Counter[str]()
+    fetch = store.database.fetch
+
+    async def counted(statement: Any, /, **values: Any) -> Any:
+        sent[statement] += 1
+        return await fetch(statement, **values)
+
+    monkeypatch.setattr(store.database, "fetch", counted)
+    await store.engine.start_many(runs(MANY))
+    assert sent[ENQUEUE_NEW] == IN_FLIGHT
+    assert sent[ENQUEUE_MANY] == -(-MANY // BULK_ROWS)
+
+
+async def test_a_commit_whose_answer_is_lost_is_no_conflict(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = store.database.fetch
+    lost: list[str] = []
+
+    async def loses_first_answers(statement: Any, /, **values: Any) -> Any:
+        rows = await fetch(statement, **values)
+        if lost.count(statement) < 2:
+            lost.append(statement)
+            raise psycopg.OperationalError("the connection is lost")
+        return rows
+
+    monkeypatch.setattr(store.database, "fetch", loses_first_answers)
+    await store.engine.start_many(runs(MANY))
+    assert lost.count(ENQUEUE_NEW) == 2
+    assert await started(store) == MANY
+
+
+async def test_the_first_group_is_under_way_before_the_next_is_prepared(store: Store) -> None:
+    asked = """
+        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND wait_event_type = 'Lock' AND query LIKE '%INSERT INTO runs%'
+    """
+
+    def values(eye: psycopg.Connection) -> Iterator[Values]:
+        for number in range(2 * BULK_ROWS):
+            if number == 2 * BULK_ROWS - 1:
+                # Nothing else runs on this loop meanwhile: what is not sent by now never is.
+                deadline = time.monotonic() + 20
+                while eye.execute(asked).fetchone() == (0,):
+                    assert time.monotonic() < deadline, "the database waits for the client"
+            yield {
+                "run_id": f"run-{number:05}", "kind": KIND, "tenant": "default", "priority": 3,
+                "payload": "1", "budget": None, "digest": "",
+            }  # fmt: skip
+
+    with psycopg.connect(store.url, autocommit=True) as eye:
+        async with store.holding("LOCK TABLE runs"):
+            starting = asyncio.create_task(Starts(store.database).start_many(values(eye)))
+            await store.until_blocked(IN_FLIGHT)
+        assert await starting == {}
+    assert await started(store) == 2 * BULK_ROWS
+
+
+NASTY = 'quote " backslash \\ brace {},\n emoji \U0001f600'
+
+
+async def test_what_is_asked_for_is_what_is_stored(store: Store) -> None:
+    asked = [
+        Run(
+            run_id=f"run-{n}",
+            kind=f"{NASTY} {n}",
+            tenant=f"{NASTY} {-n}",
+            priority=n,
+            payload={"b": f"nul \x00, lone surrogate \ud800, {NASTY}", "a": [None, n, 0.5, True]},
+            budget=None if n % 2 else 10**15,
+        )
+        for n in (5, 2, 3, 1, 4)
+    ]
+    await store.engine.start_many(asked)
+    for run in asked:
+        row = await store.row(run.run_id)
+        assert Run(**{name: row[name] for name in Run.model_fields}) == run
+        assert list(row["payload"]) == ["b", "a"], "in the app's own order"
+        assert row["digest"] == digest_of(run)
+    tenants = {row["tenant"] for row in await store.rows("SELECT tenant FROM tenants")}
+    assert tenants == {run.tenant for run in asked}
+
+
+texts = st.text(min_size=1, max_size=20)
+payloads = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(kind=texts, tenant=texts, payload=payloads, budget=st.none() | st.integers(0, 10**15))
+@example(kind="k", tenant="t", payload={"b": [{"d": 1, "c": 2}], "a": "{"}, budget=0)
+def test_a_digest_is_that_of_the_content_as_json(
+    kind: str, tenant: str, payload: Any, budget: int | None
+) -> None:
+    content = {"budget": budget, "kind": kind, "payload": payload, "tenant": tenant}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    run = Run(run_id="a", **content)
+    assert digest_of(run) == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_digest_does_not_depend_on_the_release() -> None:

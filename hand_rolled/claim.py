@@ -30,20 +30,18 @@ from hand_rolled.database import Database, Row
 # pending → running
 CLAIM = """
 WITH me AS MATERIALIZED (
-    -- A worker that was declared dead takes nothing; the lock makes it wait for that decision.
+    -- A worker that was declared dead takes nothing, nor does one whose claims are to be counted.
+    -- The lock makes either decision wait for this claim, or this claim for it.
     SELECT worker_id FROM workers
-    WHERE worker_id = %(worker)s AND dead_at IS NULL
+    WHERE worker_id = %(worker)s AND dead_at IS NULL AND NOT counted
     FOR SHARE
-), gate AS MATERIALIZED (
-    -- Limits that are switched on meanwhile wait for this claim, and the next one counts.
-    SELECT only_row FROM limits WHERE NOT counted FOR SHARE
 ), head AS MATERIALIZED (
     SELECT r.run_id
     FROM runs r
     WHERE r.status = 'pending' AND r.kind = %(kind)s AND r.suspect = %(suspect)s
       AND (r.code_version IS NULL OR r.code_version = %(code)s)
       AND NOT (%(worker)s = ANY (r.unfit_workers))
-      AND EXISTS (SELECT FROM me) AND EXISTS (SELECT FROM gate)
+      AND EXISTS (SELECT FROM me)
     ORDER BY r.priority, r.ready_at, r.run_id
     LIMIT %(want)s
     FOR NO KEY UPDATE OF r SKIP LOCKED
@@ -72,12 +70,13 @@ SELECT run_id, kind, payload, budget, lease_generation, lease_alone FROM claimed
 # pending → running, exact under limits: the counters are read under the lock that changes them.
 # Tenants take turns, longest unserved first, so one that floods the queue starves nobody.
 CLAIM_WITHIN_LIMITS = """
-WITH me AS MATERIALIZED (
-    SELECT worker_id FROM workers
-    WHERE worker_id = %(worker)s AND dead_at IS NULL
-    FOR SHARE
-), gate AS MATERIALIZED (
+WITH gate AS MATERIALIZED (
     SELECT max_active, max_active_per_tenant FROM limits WHERE counted FOR SHARE
+), me AS MATERIALIZED (
+    -- Asking for the gate first keeps the lock order: who changes the limits locks them first too.
+    SELECT worker_id FROM workers
+    WHERE worker_id = %(worker)s AND dead_at IS NULL AND EXISTS (SELECT FROM gate)
+    FOR SHARE
 ), turn AS MATERIALIZED (
     -- Down the line until enough tenants are found: only for those is it asked whether runs wait.
     SELECT t.tenant,

@@ -39,8 +39,11 @@ NOTES: dict[str, tuple[tuple[str, str], ...]] = {
         ("lease_owner =", "says who, but not which time: no generation, so no fence"),
     ),
     "claim": (
-        ("worker_id = %(worker)s AND dead_at IS NULL", "who was declared dead takes nothing"),
-        ("FROM limits WHERE NOT counted", "limits that are switched on wait for this claim"),
+        (
+            "AND dead_at IS NULL AND NOT counted",
+            "declared dead, or counted by limits since: takes nothing this way",
+        ),
+        ("FOR SHARE", "its own row: claims of different workers share none"),
         (
             "AS MATERIALIZED (\n    SELECT r.run_id",
             "chosen once: as a plain subquery it may run per row",
@@ -162,8 +165,8 @@ FILL: tuple[LiteralString, ...] = (
          LATERAL generate_series(1, state.runs) n
     """,
     """
-    INSERT INTO workers (worker_id, process, host, pid, kinds, versions, concurrency)
-    SELECT name, name, 'localhost', 1, '{sample}', '{1}', 8
+    INSERT INTO workers (worker_id, process, host, pid, kinds, versions, concurrency, counted)
+    SELECT name, name, 'localhost', 1, '{sample}', '{1}', 8, %(counted)s
     FROM unnest('{me,other}'::text[]) name
     """,
     "INSERT INTO tenants (tenant) SELECT 'tenant-' || n FROM generate_series(0, 19) n",

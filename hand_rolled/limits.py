@@ -108,13 +108,18 @@ WITH stale AS (
 SELECT (SELECT count(*) FROM stale) AS calls, (SELECT count(*) FROM forgotten) AS reservations
 """
 
-# Changing limits locks the row that every claim shares: no claim is in flight meanwhile.
+# Claims within limits share this row: none is in flight while it is locked, nor does a worker
+# register meanwhile.
 LOCK_LIMITS = "SELECT counted FROM limits FOR UPDATE"
 
 SET_LIMITS = """
 UPDATE limits SET max_active = %(max_active)s, max_active_per_tenant = %(per_tenant)s,
                   counted = %(counted)s
 """
+
+# All other claims look at their worker's row only. Changing it waits for the claim in flight, and
+# the next one waits for this change.
+TELL_WORKERS = "UPDATE workers SET counted = %(counted)s WHERE counted <> %(counted)s"
 
 CLEAR_TENANTS = """
 UPDATE tenants SET max_active = NULL
@@ -234,6 +239,7 @@ async def write_limits(database: Database, limits: Limits) -> None:
                 "counted": counted,
             },
         )
+        await connection.execute(TELL_WORKERS, {"counted": counted})
         if counted:
             await connection.execute(COUNT_RUNNING)
         await _write_overrides(connection, limits)

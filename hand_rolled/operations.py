@@ -69,8 +69,8 @@ WHERE coalesce(w.stopped_at, w.dead_at, w.heartbeat_at) < clock_timestamp() - %(
   AND NOT EXISTS (SELECT FROM runs r WHERE r.status = 'running' AND r.lease_owner = w.worker_id)
 """
 
-# Every counter beside what it should be. Under the lock that every claim shares, and with the runs
-# that change it locked too, so the comparison is exact; it repairs what it reports.
+# Every counter beside what it should be. Under the lock that every counted claim shares, and with
+# the runs that change it locked too, so the comparison is exact; it repairs what it reports.
 LOCK_ADMISSION = "SELECT only_row FROM limits FOR UPDATE"
 LOCK_RUNNING = "SELECT run_id FROM runs WHERE status = 'running' ORDER BY run_id FOR NO KEY UPDATE"
 LOCK_COUNTERS = """

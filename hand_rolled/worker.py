@@ -19,9 +19,12 @@ from hand_rolled.telemetry import served
 from two_workers.apps import App
 from two_workers.errors import BadInput
 
+# The lock lets no change of the limits pass this worker by: it waits for us and finds our row, or
+# we wait for it and read what it wrote.
 REGISTER = """
-INSERT INTO workers (worker_id, process, host, pid, kinds, versions, concurrency)
-VALUES (%(owner)s, %(process)s, %(host)s, %(pid)s, %(kinds)s, %(versions)s, %(concurrency)s)
+INSERT INTO workers (worker_id, process, host, pid, kinds, versions, concurrency, counted)
+SELECT %(owner)s, %(process)s, %(host)s, %(pid)s, %(kinds)s, %(versions)s, %(concurrency)s, counted
+FROM limits FOR SHARE
 ON CONFLICT (worker_id) DO UPDATE SET heartbeat_at = clock_timestamp()
 WHERE workers.process = excluded.process AND workers.host = excluded.host
   AND workers.pid = excluded.pid AND workers.dead_at IS NULL

@@ -39,10 +39,8 @@ PRIORITIES = [1, 2, 3, 4, 5]
 CLAIM_BEHIND = """
 WITH me AS MATERIALIZED (
     SELECT worker_id FROM workers
-    WHERE worker_id = %(worker)s AND dead_at IS NULL
+    WHERE worker_id = %(worker)s AND dead_at IS NULL AND NOT counted
     FOR SHARE
-), gate AS MATERIALIZED (
-    SELECT only_row FROM limits WHERE NOT counted FOR SHARE
 ), head AS MATERIALIZED (
     SELECT next.run_id
     FROM json_to_recordset(%(places)s::json)
@@ -56,7 +54,7 @@ WITH me AS MATERIALIZED (
           AND (r.ready_at, r.run_id) > (place.ready_at, place.run_id)
           AND (r.code_version IS NULL OR r.code_version = %(code)s)
           AND NOT (%(worker)s = ANY (r.unfit_workers))
-          AND EXISTS (SELECT FROM me) AND EXISTS (SELECT FROM gate)
+          AND EXISTS (SELECT FROM me)
         ORDER BY r.ready_at, r.run_id
         LIMIT %(want)s
         FOR NO KEY UPDATE OF r SKIP LOCKED

@@ -1,4 +1,4 @@
--- Backpressure. Lock order everywhere: workers, limits, runs, tenants, active_total, pools.
+-- Backpressure. Lock order everywhere: limits, workers, runs, tenants, active_total, pools.
 -- (A claim locks tenants before runs, but skips locked runs, so it never waits for one.)
 
 CREATE TABLE limits (

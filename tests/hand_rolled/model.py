@@ -144,6 +144,11 @@ class Machine(RuleBasedStateMachine):
             assert row["given"] == list(range(1, len(row["given"]) + 1))
 
     @invariant()
+    def each_worker_knows_whether_it_is_counted(self) -> None:
+        told = "SELECT count(*) FROM workers w JOIN limits l ON w.counted <> l.counted"
+        assert self.do(self.store.value(told)) == 0
+
+    @invariant()
     def counters_match_what_they_count(self) -> None:
         self.do(sweep(self.store.database))
         assert self.do(operations.reconcile(self.store.database)) == []

@@ -84,16 +84,11 @@ async def run_tool_apart(
     something else than its deadline.
     """
     try:
-        path = corpus_path(corpus, root)
+        path = str(corpus_path(corpus, root))
     except ToolError as error:
         return ToolResult(ok=False, text=str(error))
-    request = {
-        "root": str(path),
-        "tool": name,
-        "arguments": arguments,
-        "cpu_seconds": cpu_seconds,
-        "seconds": seconds,
-    }
+    limits = {"cpu_seconds": cpu_seconds, "seconds": seconds}
+    request = {"root": path, "tool": name, "arguments": arguments, **limits}
     process = await _start()
     try:
         async with asyncio.timeout(seconds + 5):

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-from tests.bridge.agents import Ask, Names, asks_from_everywhere
-from two_workers import AgentError, App, Batch, Done, StepFailed, advance, close
+from tests.bridge.agents import Names, asks_from_everywhere
+from tests.bridge.driver import a, drive
+from two_workers import AgentError, StepFailed, advance, close
 from two_workers.bridge import Context, plan_of
-from two_workers.steps import Failed, Plan, Succeeded
-
-FAILED = Failed(error="ConnectionError", message="refused", attempts=3)
-
-
-def answer(step: Any) -> Succeeded | Failed:
-    return FAILED if step.text.startswith("bad") else Succeeded(value=f"<{step.text}>")
-
-
-def drive(plan: Plan) -> tuple[Any, list[list[str]]]:
-    """Perform a plan to its end. Returns its value and the texts of each batch."""
-    batches: list[list[str]] = []
-    request = advance(plan, None)
-    while isinstance(request, Batch):
-        batches.append([step.text for step in request.steps])
-        request = advance(plan, [answer(step) for step in request.steps])
-    return request.value, batches
-
-
-def a(text: str) -> Ask:
-    return Ask(text=text)
 
 
 def test_a_gather_is_one_batch_in_the_order_of_asking() -> None:
@@ -263,66 +237,3 @@ async def test_a_plan_runs_inside_a_running_loop_and_puts_it_back() -> None:
     assert asyncio.get_running_loop() is outer
     assert asyncio.current_task() is task
     await asyncio.sleep(0)  # the outer loop still runs
-
-
-class Folder(BaseModel):
-    paths: list[str]
-
-
-class Summary(BaseModel):
-    text: str
-
-
-@plan_of
-async def summarise(ctx: Context, folder: Folder) -> Summary:
-    """Summarise a folder."""
-    return Summary(text=await ctx.step(a("+".join(folder.paths))))
-
-
-def test_an_app_takes_the_plan_with_its_types_and_its_address() -> None:
-    app = App(kind="summary", agent=summarise)
-
-    value, batches = drive(app.plan({"paths": ["a", "b"]}))
-
-    assert batches == [["a+b"]]
-    assert app.dump_result(value) == {"text": "<a+b>"}
-    found = getattr(sys.modules[summarise.__module__], summarise.__qualname__)
-    assert found is summarise
-    assert summarise.__doc__ == "Summarise a folder."
-
-
-def test_a_replay_under_another_hash_seed_asks_for_the_same_batches() -> None:
-    """Sets of tasks, cancellation order of a group, as_completed: all must not depend on it."""
-    seen = {
-        subprocess.run(
-            [sys.executable, "-m", "tests.bridge.agents"],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "2", "3")
-    }
-
-    assert len(seen) == 1
-    assert "cleanup" in seen.pop()
-
-
-def test_replaying_recorded_outcomes_resumes_at_the_same_place() -> None:
-    plan = asks_from_everywhere(Names(names=["a", "b", "c", "d"]))
-    recorded: list[list[Succeeded | Failed]] = []
-    expected: list[Batch | Done] = [advance(plan, None)]
-    while isinstance(batch := expected[-1], Batch):
-        recorded.append([answer(step) for step in batch.steps])
-        expected.append(advance(plan, recorded[-1]))
-
-    for died_after in range(len(recorded) + 1):
-        second = asks_from_everywhere(Names(names=["a", "b", "c", "d"]))
-        request = advance(second, None)
-        for position in range(died_after):
-            assert request == expected[position]
-            request = advance(second, recorded[position])
-        assert request == expected[died_after]
-        with contextlib.suppress(AgentError, BaseExceptionGroup):  # its cleanup asks for steps
-            close(second)

@@ -155,7 +155,8 @@ class Store:
         async with self._looking:
             if self._eye is None:
                 self._eye = await self.connect()
-            cursor = await self._eye.execute(statement, values or None)  # type: ignore[arg-type]
+            found = self._eye.execute(statement, values or None)  # type: ignore[arg-type] # psycopg asks for a literal
+            cursor = await found
             return await cursor.fetchall() if cursor.description else []
 
     async def close(self) -> None:
@@ -192,7 +193,8 @@ class Store:
     async def holding(self, statement: str, *values: Any):
         """A transaction that has run `statement` and keeps its locks until the block ends."""
         async with await self.connect() as connection, connection.transaction():
-            await connection.execute(statement, values or None)  # type: ignore[arg-type]
+            locks = connection.execute(statement, values or None)  # type: ignore[arg-type] # psycopg asks for a literal
+            await locks
             yield connection
 
     async def until_blocked(self, count: int = 1) -> None:

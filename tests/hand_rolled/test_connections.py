@@ -12,7 +12,7 @@ import pytest
 from hand_rolled.crash import LOCK_CLASS, CrashWatch
 from hand_rolled.database import Database
 from hand_rolled.entries import Place
-from hand_rolled.lease import LeaseLost, Standing, clock
+from hand_rolled.lease import Standing
 from hand_rolled.migrate import migrate
 from hand_rolled.plugin import PLUGIN
 from hand_rolled.server import EmbeddedPostgres, embedded
@@ -20,20 +20,9 @@ from hand_rolled.settings import Settings
 from tests.hand_rolled.bench import Store, entry
 from tests.hand_rolled.fleet import Fleet
 from tests.hand_rolled.process import Work, app
-from tests.hand_rolled.proxy import Proxy, proxy_to
 from two_workers import EngineUnavailable, RunState
 
 CRASH = {"crash_detection": True, "lease_ttl": 60, "heartbeat_interval": 1}
-
-
-@pytest.fixture
-async def proxy(server: EmbeddedPostgres) -> AsyncIterator[Proxy]:
-    async with proxy_to("127.0.0.1", server.port) as found:
-        yield found
-
-
-def through(url: str, server: EmbeddedPostgres, proxy: Proxy) -> str:
-    return url.replace(f":{server.port}/", f":{proxy.port}/")
 
 
 async def no_takeover(fleet: Fleet) -> None:
@@ -160,73 +149,6 @@ async def test_a_server_that_crashes_and_recovers_costs_nobody_a_run(
             await store.close()
 
 
-async def test_a_silent_network_ends_trust_before_the_lease_ends(
-    fleet: Fleet, server: EmbeddedPostgres, proxy: Proxy
-) -> None:
-    """Who is cut off begins nothing more before its successor does; after that, both work."""
-    fleet.env["DATABASE_URL"] = through(fleet.store.url, server, proxy)
-    cut_off = fleet.start()
-    fleet.env["DATABASE_URL"] = fleet.store.url
-    run_id = await fleet.run(*[Work(name=str(n), seconds=1) for n in range(12)])
-    await fleet.until_event(run_id)
-    fleet.start()
-    proxy.silence()
-    taken = await fleet.until_event(run_id, beside=cut_off)
-    await fleet.until_state(run_id, RunState.SUCCEEDED)
-    late = [
-        it for it in fleet.events(run_id, event="begin")
-        if it["worker"] == cut_off and it["at"] > taken["at"]
-    ]  # fmt: skip
-    assert late == []
-    assert f"lost {run_id}" in fleet.log(cut_off)
-    proxy.heal()
-    again = await fleet.run(*[Work(name=str(n), seconds=0.2) for n in range(3)])
-    await fleet.until_state(again, RunState.SUCCEEDED)
-
-
-async def test_answers_that_are_swallowed_after_the_commit_do_no_harm(
-    fleet: Fleet, server: EmbeddedPostgres, proxy: Proxy
-) -> None:
-    """Cut after COMMIT, before the reply: claims, records and finishes are sent again."""
-    fleet.env["DATABASE_URL"] = through(fleet.store.url, server, proxy)
-    fleet.start(lease_ttl=60, heartbeat_interval=1, query_timeout=0.5)
-    steps = [Work(name=str(n), seconds=0.1) for n in range(6)]
-    runs = [await fleet.run(*steps) for _ in range(4)]
-    await fleet.until_event(runs[0])
-    for _ in range(5):
-        proxy.swallow_answers()
-        await asyncio.sleep(0.2)
-        proxy.reset()
-        proxy.heal()
-        await asyncio.sleep(0.3)
-    for run_id in runs:
-        await fleet.until_state(run_id, RunState.SUCCEEDED)
-        assert len(fleet.events(run_id, event="begin")) == 6, "no step was done twice"
-        assert (
-            await fleet.store.value("SELECT lease_generation FROM runs WHERE run_id = %s", run_id)
-            == 1
-        )
-
-
-async def test_a_write_is_given_up_when_trust_ends_not_later(
-    url: str, server: EmbeddedPostgres, proxy: Proxy
-) -> None:
-    settings = Settings(
-        database_url=through(url, server, proxy), query_timeout=0.3, notify=False,
-        lease_ttl=60, heartbeat_interval=1,
-    )  # fmt: skip
-    async with Database(settings, application="test").opened() as database:
-        store = Store(database, url)
-        await store.enqueue()
-        held = await (await store.hand()).claim_one()
-        held.lease.trusted_until = clock() + 2
-        proxy.silence()
-        with pytest.raises(LeaseLost, match="no answer from the database"):
-            await held.journal.record(Place(0, 0), entry())
-        proxy.heal()
-        await store.close()
-
-
 async def test_a_deadlock_is_retried(store: Store) -> None:
     """The victim of 40P01 tries again by itself."""
     run_id = await store.enqueue()
@@ -282,19 +204,6 @@ async def test_nobody_at_the_address_is_one_clear_line() -> None:
     worker = PLUGIN.worker(nobody, [app()], worker_id="w")
     with pytest.raises(EngineUnavailable):
         await worker.run(asyncio.Event())
-
-
-async def test_a_client_whose_database_went_away_says_so_and_does_not_hang(
-    url: str, server: EmbeddedPostgres, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hand_rolled.database.PATIENCE", 2.0)
-    settings = Settings(database_url=through(url, server, proxy), query_timeout=0.5)
-    async with PLUGIN.connect(settings) as engine:
-        proxy.silence()
-        async with asyncio.timeout(30):
-            with pytest.raises(EngineUnavailable, match="cannot be used"):
-                await engine.get("x")
-        proxy.heal()
 
 
 async def test_a_database_that_was_not_migrated_says_what_to_do(server: EmbeddedPostgres) -> None:

@@ -90,7 +90,7 @@ async def plan_of(
     """The nodes of the plan as executed; the changes are rolled back."""
     async with connection.transaction(force_rollback=True):
         explained = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement
-        cursor = await connection.execute(explained, MINE | values)  # type: ignore[arg-type]
+        cursor = await connection.execute(explained, MINE | values)  # type: ignore[arg-type] # psycopg asks for a literal
         row = await cursor.fetchone()
     assert row is not None
     nodes: list[dict[str, Any]] = []

@@ -55,7 +55,7 @@ def test_settings_come_from_the_environment_and_cannot_be_changed() -> None:
     settings = read_settings(URL | {"HAND_ROLLED_LEASE_TTL": "30", "HAND_ROLLED_NOTIFY": "off"})
     assert (settings.lease_ttl, settings.notify) == (30, False)
     with pytest.raises(Exception, match="frozen"):
-        settings.lease_ttl = 60  # type: ignore[misc]
+        settings.lease_ttl = 60  # type: ignore[misc] # the mistake under test
 
 
 async def test_migrations_race_and_repeat(server: EmbeddedPostgres) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from investigation.app import build_app
 from investigation.settings import Settings
+from investigation.tools import run_tool
 from tests.investigation.memory_engine import Driver
 from tests.investigation.misbehaving_vendor import Vendor, vendor
 
@@ -33,3 +35,19 @@ def corpus(tmp_path: Path) -> Path:
 def driver(**settings: Any) -> Driver:
     """An engine in memory for the app with these settings, whatever the environment says."""
     return Driver(build_app(Settings(_env_file=None, **settings)))
+
+
+def question(corpus: Path, **more: Any) -> dict[str, Any]:
+    return {"text": "why are requests failing?", "corpus": str(corpus), **more}
+
+
+def ask(corpus: Path, tool: str, **arguments: Any) -> Any:
+    result = run_tool(str(corpus), tool, arguments)
+    assert result.ok, result.text
+    return json.loads(result.text)
+
+
+def refusal(corpus: Path, tool: str, **arguments: Any) -> str:
+    result = run_tool(str(corpus), tool, arguments)
+    assert not result.ok
+    return result.text

@@ -88,7 +88,7 @@ async def test_an_unknown_engine_names_the_installed_ones() -> None:
 )
 def test_a_run_refuses_what_no_engine_could_keep(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        Run(**{"run_id": "a", "kind": "k", **change})  # type: ignore[arg-type]
+        Run(**{"run_id": "a", "kind": "k", **change})  # type: ignore[arg-type] # the mistake under test
 
 
 def test_final_states() -> None:

@@ -159,7 +159,7 @@ def test_a_set_cannot_identify_a_step() -> None:
 
 
 def test_a_step_must_name_its_result() -> None:
-    class Nameless(Step):  # type: ignore[type-arg]
+    class Nameless(Step):  # type: ignore[type-arg] # the mistake under test
         pass
 
     with pytest.raises(TypeError, match="write Step"):
@@ -205,6 +205,6 @@ def test_waits_have_results_too() -> None:
 def test_steps_are_frozen_and_take_no_unknown_field() -> None:
     step = Count(of="a")
     with pytest.raises(ValidationError):
-        step.of = "b"  # type: ignore[misc]
+        step.of = "b"  # type: ignore[misc] # the mistake under test
     with pytest.raises(ValidationError):
-        Count(of="a", by="b")  # type: ignore[call-arg]
+        Count(of="a", by="b")  # type: ignore[call-arg] # the mistake under test

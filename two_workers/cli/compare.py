@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from two_workers.cli.options import arms_option, faults_option, names, results_option
+from two_workers.cli.options import ARMS, arms_option, faults_option, names, results_option
 from two_workers.cli.process import run_async
 
 _RESULTS = results_option("reports and raw samples")
@@ -115,7 +115,7 @@ def compare(
     "arms",
     multiple=True,
     callback=names,
-    help="Only these arms: repeat, or separate by commas.",
+    help=f"Only these arms, of {ARMS}: repeat, or separate by commas.",
 )
 @faults_option
 @click.option(

@@ -40,6 +40,14 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
     return tuple(name for part in given for name in part.split(",") if name)
 
 
+ARMS = "story, hand_rolled, hand_rolled+crash, temporal, temporal+tuned, temporal+server"
+FAULTS = (
+    "kill, kill+cancel, pause, silence, mute, deaf, reset, half-close, cut, sessions, restart, "
+    "stall, drain, skew"
+)
+"""What `--help` says there is: the harness, which knows, takes seconds to load."""
+
+
 def arms_option(verb: str) -> Callable[[Any], Any]:
     """Arms of the comparison; the matched pair if none is named. `verb`: what is done to them."""
     return click.option(
@@ -50,7 +58,7 @@ def arms_option(verb: str) -> Callable[[Any], Any]:
         callback=names,
         default=("hand_rolled", "temporal+tuned"),
         show_default=True,
-        help=f"Configurations to {verb}: repeat, or separate by commas.",
+        help=f"Configurations to {verb}, of {ARMS}: repeat, or separate by commas.",
     )
 
 
@@ -60,7 +68,7 @@ faults_option: Callable[[Any], Any] = click.option(
     "faults",
     multiple=True,
     callback=names,
-    help="Only these faults: repeat, or separate by commas.",
+    help=f"Only these faults, of {FAULTS}: repeat, or separate by commas.",
 )
 
 
@@ -91,9 +99,10 @@ async def configured_engine(name: str) -> AsyncIterator[Engine]:
     """A client of a server that the environment names. Raises `BadInput` if it names none."""
     plugin = engine_plugin(name)
     if not plugin.is_configured(os.environ):
+        variable = {"hand_rolled": "DATABASE_URL", "temporal": "TEMPORAL_ADDRESS"}.get(name)
         raise BadInput(
-            f"no server for engine {name!r}: set DATABASE_URL or TEMPORAL_ADDRESS, "
-            "or start one with `two-workers up` and use the lines it prints"
+            f"no server for engine {name!r}: set {variable or 'what it needs'}, or start one with "
+            "`two-workers up` and use the lines it prints"
         )
     async with plugin.connect(plugin.settings(os.environ)) as engine:
         yield engine

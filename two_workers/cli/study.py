@@ -107,11 +107,18 @@ def break_one(guard: str | None) -> int:
 
 @click.command()
 @click.argument("topic", default="claim")
-@click.option("--backlog", default=20_000, show_default=True, help="Pending runs to plan with.")
+@click.option(
+    "--backlog",
+    type=click.IntRange(1, 1_000_000),
+    default=20_000,
+    show_default=True,
+    help="Pending runs to plan with.",
+)
 def explain(topic: str, backlog: int) -> None:
     """The story's statement and ours, line by line, with the plans that PostgreSQL chose.
 
-    Without DATABASE_URL it starts a PostgreSQL of its own. Real runs are not touched.
+    TOPIC is claim (if none is named), heartbeat, fence, end or cancel. Without DATABASE_URL it
+    starts a PostgreSQL of its own. Real runs are not touched.
     """
     from hand_rolled.explain import TOPICS, render
     from hand_rolled.explain import explain as explained

@@ -27,8 +27,20 @@ def _seconds(context: click.Context, parameter: click.Parameter, text: str) -> l
     help="Seconds, separated by commas. Heartbeats come four times as often.",
 )
 @arms_option("measure")
-@click.option("--rounds", default=2, show_default=True, help="2 kills, stops and stalls in each.")
-@click.option("--seed", default=1, show_default=True, help="The same seed, the same faults.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="2 kills, stops and stalls in each.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="The same seed, the same faults.",
+)
 @results_option("the table, the plot and the raw samples")
 def sweep(
     leases: list[float], arms: tuple[str, ...], rounds: int, seed: int, results: Path

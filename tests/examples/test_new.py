@@ -36,6 +36,7 @@ def test_a_new_agent_passes_its_own_test_on_both_engines(tmp_path: Path) -> None
 
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert "2 passed" in tested.stdout
+    assert "Warning" not in tested.stdout + tested.stderr
 
 
 def test_a_new_agent_passes_the_usual_lint(tmp_path: Path) -> None:

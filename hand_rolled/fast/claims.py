@@ -23,15 +23,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
 from hand_rolled.claim import Claimed, Claims
 from hand_rolled.database import Database, Row
-from hand_rolled.entries import as_json
 from hand_rolled.lease import clock
 
 REST = 10
-PRIORITIES = [1, 2, 3, 4, 5]
 
 # pending → running. CLAIM of the readable path, but with a place to begin at in each priority's
 # queue. Best priority first: a nested loop keeps the order of the list. Under limits it takes
@@ -43,8 +39,11 @@ WITH me AS MATERIALIZED (
     FOR SHARE
 ), head AS MATERIALIZED (
     SELECT next.run_id
-    FROM json_to_recordset(%(places)s::json)
-        AS place (priority smallint, ready_at timestamptz, run_id text)
+    FROM (VALUES (1, %(ready_1)s::timestamptz, %(run_1)s::text),
+                 (2, %(ready_2)s, %(run_2)s),
+                 (3, %(ready_3)s, %(run_3)s),
+                 (4, %(ready_4)s, %(run_4)s),
+                 (5, %(ready_5)s, %(run_5)s)) AS place (priority, ready_at, run_id)
     CROSS JOIN LATERAL (
         SELECT r.run_id
         FROM runs r
@@ -65,7 +64,7 @@ WITH me AS MATERIALIZED (
     SET status = 'running',
         lease_owner = %(worker)s,
         lease_generation = r.lease_generation + 1,
-        lease_expires_at = clock_timestamp() + %(ttl)s,
+        lease_expires_at = clock_timestamp() + %(ttl)s::interval,
         heartbeat_at = clock_timestamp(),
         progress_at = clock_timestamp(),
         lease_alone = r.suspect,
@@ -104,12 +103,23 @@ class Spot(NamedTuple):
 HEAD = Spot(datetime.min.replace(tzinfo=UTC), "")
 
 
-def listed(places: list[Spot]) -> list[JsonValue]:
-    """The places where to begin, one for each of `PRIORITIES`, as `CLAIM_BEHIND` expects them."""
-    return [
-        {"priority": priority, "ready_at": place.ready_at.isoformat(), "run_id": place.run_id}
-        for priority, place in zip(PRIORITIES, places, strict=True)
-    ]
+Places = dict[str, str]
+"""Where to begin in the queue of each priority, as parameters of `CLAIM_BEHIND`."""
+
+AT_THE_HEAD: Places = {
+    name: value
+    for priority in (1, 2, 3, 4, 5)
+    for name, value in ((f"ready_{priority}", "-infinity"), (f"run_{priority}", ""))
+}
+
+
+def behind(spots: Iterable[tuple[int, Spot]]) -> Places:
+    """Behind these spots, each of a priority; at the head where there is none."""
+    places = AT_THE_HEAD.copy()
+    for priority, spot in spots:
+        places[f"ready_{priority}"] = spot.ready_at.isoformat()
+        places[f"run_{priority}"] = spot.run_id
+    return places
 
 
 @dataclass(frozen=True)
@@ -127,10 +137,9 @@ class Marks:
     longest: float
     _of: dict[int, Mark] = field(default_factory=dict)
 
-    def places(self, now: float) -> list[Spot]:
-        """Where to begin in the queue of each of `PRIORITIES`."""
-        held = {priority: mark.place for priority, mark in self._of.items() if now < mark.until}
-        return [held.get(priority, HEAD) for priority in PRIORITIES]
+    def places(self, now: float) -> Places:
+        """Behind the marks that hold."""
+        return behind((it, mark.place) for it, mark in self._of.items() if now < mark.until)
 
     def advance(self, rows: Iterable[Row], asked: float, answered: float) -> None:
         """Note what a claim took that was asked at one time and answered at the other."""
@@ -156,6 +165,8 @@ class FastClaims(Claims):
     def __init__(self, database: Database, worker: str) -> None:
         super().__init__(database, worker)
         self._marks: dict[str, Marks] = {}
+        # As text, since a timedelta takes longer to send than all other parameters together.
+        self._lease = f"{database.settings.lease_ttl:f} seconds"
 
     async def claim(
         self, kind: str, code: str, *, want: int, suspect: bool = False
@@ -172,17 +183,17 @@ class FastClaims(Claims):
             marks.advance(rows, asked, clock())
             return found
         marks.forget()
-        if found and places == [HEAD] * len(PRIORITIES):
+        if found and places == AT_THE_HEAD:
             return found
         return found + await super().claim(kind, code, want=want - len(found))
 
-    async def _claim_behind(self, places: list[Spot], kind: str, code: str, want: int) -> list[Row]:
+    async def _claim_behind(self, places: Places, kind: str, code: str, want: int) -> list[Row]:
         return await self._database.fetch(
             CLAIM_ONE_BEHIND if want == 1 else CLAIM_BEHIND,
             worker=self._worker,
             kind=kind,
             code=code,
             want=want,
-            ttl=self._ttl,
-            places=as_json(listed(places)),
+            ttl=self._lease,
+            **places,
         )

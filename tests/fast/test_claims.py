@@ -20,9 +20,8 @@ from hypothesis.stateful import (
 
 from hand_rolled.claim import CLAIM
 from hand_rolled.database import Connection, Database
-from hand_rolled.entries import as_json
 from hand_rolled.fast import claims
-from hand_rolled.fast.claims import CLAIM_BEHIND, HEAD, Spot, listed
+from hand_rolled.fast.claims import CLAIM_BEHIND, Spot, behind
 from hand_rolled.settings import Settings
 from tests.hand_rolled.bench import KIND, Hand, Held, Store
 from two_workers import Limits
@@ -72,8 +71,7 @@ async def test_a_claim_from_a_mark_does_not_step_over_what_a_snapshot_keeps(stor
         mark = Spot(last["ready_at"], last["run_id"])
         async with await store.connect() as connection:
             walk = await _pages(connection, CLAIM, hand, suspect=False)
-            places = as_json(listed([HEAD, HEAD, mark, HEAD, HEAD]))
-            marked = await _pages(connection, CLAIM_BEHIND, hand, places=places)
+            marked = await _pages(connection, CLAIM_BEHIND, hand, **behind([(3, mark)]))
     assert walk > 150, "it walks over all that were claimed"
     assert marked < 60
 

@@ -35,7 +35,8 @@ async def test_a_claim_planned_on_an_empty_table_serves_a_backlog(
         assert await hand.claim() == []
     [kept] = await store.database.fetch(KEPT)
     await store.rows(BACKLOG, KIND)
-    explain = f"EXPLAIN EXECUTE {kept['name']} ('me', '[]', 'test', '1', '60 s')"
+    heads = ", ".join(["'-infinity', ''"] * 5)
+    explain = f"EXPLAIN EXECUTE {kept['name']} ('me', {heads}, 'test', '1', '60 s')"
     assert "Seq Scan on runs" in await _plan(store, explain), "what would be kept is no good"
     monkeypatch.setattr(database, "PLANS_LAST", 0.0)
     plan = await _plan(store, explain)

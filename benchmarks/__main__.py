@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print the table, write JSON, plots and the README's section."""
+"""`python -m benchmarks`: measure, print the table, write JSON, plots and the pages' figures."""
 
 from __future__ import annotations
 
@@ -19,15 +19,25 @@ from benchmarks.bench import Bench
 from benchmarks.databases import benchmark_server
 from benchmarks.peers import PEERS, Peer, load_peer
 from benchmarks.plots import draw_growth, draw_rates
-from benchmarks.report import growth, performance, print_table, write_json, write_section
+from benchmarks.report import (
+    BENCH,
+    OWNERSHIP,
+    growth,
+    performance,
+    print_table,
+    takeovers,
+    write_json,
+    write_section,
+)
 from benchmarks.results import Report
-from benchmarks.rows import NOT_QUICK, ROWS
+from benchmarks.rows import NOT_QUICK, OWNERSHIP_ROWS, PATIENT, ROWS
 from two_workers import BadInput, EngineUnavailable
 from two_workers.cli.process import run_async
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent
+README, LIMITS = ROOT.parent / "README.md", ROOT / "LIMITS.md"
+MEASURED = ROOT / "measured"  # the reports behind the two pages
 PATIENCE = 900.0  # seconds for one row
-LIMITS = README.parent / "benchmarks" / "LIMITS.md"
 
 
 @click.command()
@@ -35,6 +45,11 @@ LIMITS = README.parent / "benchmarks" / "LIMITS.md"
     "--quick",
     is_flag=True,
     help="Smaller counts, fewer contenders, three rounds: under two minutes.",
+)
+@click.option(
+    "--ownership",
+    is_flag=True,
+    help="Takeover, zombie and cancel alone, at the defaults too: about ten minutes.",
 )
 @click.option(
     "--only",
@@ -47,34 +62,66 @@ LIMITS = README.parent / "benchmarks" / "LIMITS.md"
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Another schema file of Absurd than the one that its tool brings.",
 )
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path), default="results/bench")
-def main(quick: bool, only: tuple[str, ...], absurd_sql: Path | None, output: Path) -> None:
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where results go; results/bench, or results/ownership, if not given.",
+)
+def main(
+    quick: bool,
+    ownership: bool,
+    only: tuple[str, ...],
+    absurd_sql: Path | None,
+    output: Path | None,
+) -> None:
     """Measure this project beside its Python peers and beside PostgreSQL itself.
 
-    Without --quick the figures in benchmarks/LIMITS.md are rewritten, and without --only those in
-    README.md too. Exit code 1 if a row could not be measured.
+    Without --quick and --only, the figures in README.md and benchmarks/LIMITS.md are rewritten and
+    the report behind them is kept in benchmarks/measured. Exit code 1 if something could not be
+    measured.
     """
+    if ownership and (quick or only):
+        raise click.UsageError("--ownership is a run of its own: leave out --quick and --only")
+    name = OWNERSHIP if ownership else BENCH
     try:
-        rows = only or tuple(row for row in ROWS if not quick or row not in NOT_QUICK)
-        report = run_async(_measure(quick, rows, absurd_sql))
+        report, failures = run_async(_measure(quick, _rows(quick, name, only), absurd_sql))
     except (BadInput, EngineUnavailable) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
-    folder = output / report.utc.replace(":", "")
+    folder = (output or Path("results") / name) / report.utc.replace(":", "")
     write_json(report, folder / "bench.json")
     draw_rates(report, folder / "rates.png")
     draw_growth(report, folder / "growth.png")
     print_table(report, Console())
     click.echo(f"written: {folder}")
-    if not quick and report.growth:
-        write_section(LIMITS, growth(report))
-        draw_growth(report, LIMITS.with_name("growth.png"))
     if not quick and not only:
-        write_section(README, performance(report))
-    sys.exit(any(row.found is None and row.measure == "failed" for row in report.findings))
+        _rewrite_pages(report, name)
+    sys.exit(failures > 0)
 
 
-async def _measure(quick: bool, rows: tuple[str, ...], absurd_sql: Path | None) -> Report:
+def _rows(quick: bool, name: str, only: tuple[str, ...]) -> tuple[str, ...]:
+    if only:
+        return only
+    if name == OWNERSHIP:
+        return OWNERSHIP_ROWS
+    left_out = PATIENT | NOT_QUICK if quick else PATIENT
+    return tuple(row for row in ROWS if row not in left_out)
+
+
+def _rewrite_pages(report: Report, name: str) -> None:
+    write_json(report, MEASURED / f"{name}.json")
+    if name == OWNERSHIP:
+        write_section(README, OWNERSHIP, takeovers(report))
+        return
+    write_section(README, BENCH, performance(report))
+    write_section(LIMITS, BENCH, growth(report))
+    draw_growth(report, LIMITS.with_name("growth.png"))
+
+
+async def _measure(
+    quick: bool, rows: tuple[str, ...], absurd_sql: Path | None
+) -> tuple[Report, int]:
+    """The report, and how many of its measurements failed."""
     began, load = time.monotonic(), os.getloadavg()[0]
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     settings = {peer.name: peer.settings for peer in _peers()}
@@ -84,7 +131,7 @@ async def _measure(quick: bool, rows: tuple[str, ...], absurd_sql: Path | None) 
             bench = Bench(server, Path(scratch), quick, _say, absurd_sql)
             for row in rows:
                 await _row(bench, row)
-            return Report(
+            report = Report(
                 utc=utc,
                 quick=quick,
                 seconds=time.monotonic() - began,
@@ -100,7 +147,9 @@ async def _measure(quick: bool, rows: tuple[str, ...], absurd_sql: Path | None) 
                 rounds=bench.rounds,
                 samples=bench.samples,
                 growth=bench.growth,
+                row_seconds=bench.row_seconds,
             )
+            return report, bench.failures
 
 
 async def _row(bench: Bench, name: str) -> None:
@@ -111,10 +160,9 @@ async def _row(bench: Bench, name: str) -> None:
         async with asyncio.timeout(PATIENCE):
             await ROWS[name](bench)
     except Exception as error:
-        last = str(error).strip().splitlines()[-1:] or [type(error).__name__]
-        _say(f"{name} failed: {error}")
-        bench.found(name, "failed", None, None, f"{type(error).__name__}: {last[0]}")
-    _say(f"   {name}: {time.monotonic() - began:.0f} s")
+        bench.failed(name, "all of it", error)
+    bench.row_seconds[name] = time.monotonic() - began
+    _say(f"   {name}: {bench.row_seconds[name]:.0f} s")
 
 
 def _say(line: str) -> None:

@@ -11,6 +11,8 @@ from benchmarks.ratios import ratio
 from benchmarks.results import Estimate, Finding, Rounds
 from benchmarks.targets import Target
 
+UNDISTURBED = "limits unset, no snapshot held"
+
 
 @dataclass
 class Bench:
@@ -25,6 +27,8 @@ class Bench:
     rounds: list[Rounds] = field(default_factory=list)
     samples: dict[str, Sequence[float]] = field(default_factory=dict)
     growth: dict[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    row_seconds: dict[str, float] = field(default_factory=dict)
+    failures: int = 0
 
     def size(self, full: int, quick: int) -> int:
         """How much of something to do."""
@@ -56,12 +60,31 @@ class Bench:
             )
         )
 
+    def failed(self, row: str, measure: str, error: Exception) -> None:
+        """Add a row for what could not be measured, and say why."""
+        last = str(error).strip().splitlines()[-1:] or ["no words"]
+        self.say(f"{row}, {measure} failed: {error}")
+        note = f"failed: {type(error).__name__}: {last[0]}"
+        self.findings.append(
+            Finding(
+                row=row, measure=measure, found=None, unit="", target="", reached=None, note=note
+            )
+        )
+        self.failures += 1
+
     def compared(
-        self, row: str, found: Rounds, ours: str, theirs: str, target: Target | None
+        self,
+        row: str,
+        found: Rounds,
+        ours: str,
+        theirs: str,
+        target: Target | None,
+        *,
+        under: str = UNDISTURBED,
     ) -> None:
-        """Add a row for the ratio of two contenders."""
+        """Add a row for the ratio of two contenders; `under` says what else was going on."""
         mine, other = found.rates[ours], found.rates[theirs]
-        note = f"{_middle(mine):,.0f} against {_middle(other):,.0f} {found.unit}"
+        note = f"{_middle(mine):,.0f} against {_middle(other):,.0f} {found.unit}; {under}"
         self.found(row, f"{ours} over {theirs}", ratio(mine, other), target, note)
 
 

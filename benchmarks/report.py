@@ -1,4 +1,4 @@
-"""A benchmark's report: a table for the terminal, JSON, and the README's performance section."""
+"""A benchmark's report: a table for the terminal, JSON, and its sections of README and LIMITS."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.results import Estimate, Finding, Report
+from benchmarks.results import TAKEOVER, Estimate, Finding, Report
 from two_workers import BadInput
 
-BEGIN = "<!-- bench -->"
-END = "<!-- /bench -->"
+BENCH, OWNERSHIP = "bench", "ownership"
+"""The sections of the pages that a benchmark writes."""
+
+
+def marks(section: str) -> tuple[str, str]:
+    """The lines between which a section stands."""
+    return f"<!-- {section} -->", f"<!-- /{section} -->"
 
 
 def print_table(report: Report, console: Console) -> None:
@@ -25,6 +30,8 @@ def print_table(report: Report, console: Console) -> None:
             row.row, row.measure, figure(row.found, row.unit), row.target, verdict(row), row.note
         )
     console.print(table)
+    took = (f"{row} {seconds:.0f}" for row, seconds in report.row_seconds.items())
+    console.print(f"{report.seconds:.0f} s; by row: {', '.join(took)}")
 
 
 def verdict(row: Finding) -> str:
@@ -45,7 +52,8 @@ def figure(found: Estimate | None, unit: str) -> str:
         interval = f" [≥ {_short(found.low)}]"
     elif found.high is not None:
         interval = f" [≤ {_short(found.high)}]"
-    return f"{_short(found.value)}{interval} {unit}"
+    more = "> " if found.beyond else ""
+    return f"{more}{_short(found.value)}{interval} {unit}"
 
 
 def _short(value: float) -> str:
@@ -58,14 +66,26 @@ def write_json(report: Report, path: Path) -> None:
     path.write_text(report.model_dump_json(indent=2) + "\n")
 
 
-def write_section(path: Path, section: str) -> None:
-    """Replace what lies between the markers. Raises `BadInput` if they are missing."""
-    text = path.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def write_section(path: Path, section: str, text: str) -> None:
+    """Replace what lies between a section's marks. Raises `BadInput` if they are missing."""
+    before, _, after = _parted(path, section)
+    begin, end = marks(section)
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+
+
+def read_section(path: Path, section: str) -> str:
+    """What lies between a section's marks. Raises `BadInput` if they are missing."""
+    _, text, _ = _parted(path, section)
+    return text.strip()
+
+
+def _parted(path: Path, section: str) -> tuple[str, str, str]:
+    first, last = marks(section)
+    before, begin, rest = path.read_text().partition(first)
+    text, end, after = rest.partition(last)
     if not begin or not end:
-        raise BadInput(f"{path} has no lines {BEGIN!r} and {END!r} to write between")
-    path.write_text(f"{before}{BEGIN}\n\n{section}\n\n{END}{after}")
+        raise BadInput(f"{path} has no lines {first!r} and {last!r} to write between")
+    return before, text, after
 
 
 def growth(report: Report) -> str:
@@ -88,9 +108,7 @@ def performance(report: Report) -> str:
         [
             _where(report) + " Ratios are within interleaved rounds; brackets are 95 % intervals.",
             "",
-            "| row | measure | found | target | | of what |",
-            "|---|---|---|---|---|---|",
-            *(_line(row) for row in report.findings),
+            *_table(report.findings),
             "",
             "What was run: "
             + "; ".join(f"*{name}*: {text}" for name, text in report.settings.items())
@@ -99,6 +117,20 @@ def performance(report: Report) -> str:
             "Versions: " + ", ".join(f"{name} {it}" for name, it in report.versions.items()) + ".",
         ]
     )
+
+
+def takeovers(report: Report) -> str:
+    """Who takes over, and how soon; the other rows of such a run are in its JSON."""
+    rows = [row for row in report.findings if row.row == TAKEOVER]
+    return "\n".join([_where(report), "", *_table(rows)])
+
+
+def _table(findings: Sequence[Finding]) -> list[str]:
+    return [
+        "| row | measure | found | target | | of what |",
+        "|---|---|---|---|---|---|",
+        *(_line(row) for row in findings),
+    ]
 
 
 def _where(report: Report) -> str:

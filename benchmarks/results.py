@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+TAKEOVER = "takeover after SIGKILL"
+"""The row that a run about ownership alone writes into the README."""
+
 
 class Record(BaseModel):
     """Frozen, and strict about its fields."""
@@ -14,12 +17,16 @@ class Record(BaseModel):
 
 
 class Estimate(Record):
-    """A figure and its 95 % interval; `low` and `high` are None when `n` carries none."""
+    """A figure and its 95 % interval; `low` and `high` are None when `n` carries none.
+
+    `beyond`: what was waited for had not happened by then; the figure is more than `value`.
+    """
 
     value: float
     low: float | None
     high: float | None
     n: int
+    beyond: bool = False
 
 
 class Finding(Record):
@@ -47,7 +54,7 @@ class Rounds(Record):
 
 
 class Report(Record):
-    """A whole benchmark."""
+    """A whole benchmark. `row_seconds` is how long each of its rows took to measure."""
 
     utc: str
     quick: bool
@@ -60,3 +67,4 @@ class Report(Record):
     rounds: Sequence[Rounds]
     samples: Mapping[str, Sequence[float]]
     growth: Mapping[str, Sequence[tuple[float, float]]]
+    row_seconds: Mapping[str, float] = {}

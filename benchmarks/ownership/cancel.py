@@ -5,29 +5,62 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.databases import Server
-from benchmarks.ownership.app import Hold
-from benchmarks.ownership.bench import Bench
+from benchmarks.ownership.holding import Hold
+from benchmarks.ownership.scene import Contender, Scene
 
-SETTINGS = {"HAND_ROLLED_LEASE_TTL": "60", "HAND_ROLLED_HEARTBEAT_INTERVAL": "5"}
+APART = 0.03  # seconds between two cancellations
 
 
-async def cancellations(server: Server, directory: Path, count: int) -> list[float]:
-    """Seconds from the request to the step's `CancelledError`, for each of `count` runs."""
+@dataclass(frozen=True)
+class Cancelled:
+    """Seconds from the request to the step's interruption, or, if nobody told it, to its end."""
+
+    seconds: list[float]
+    told: int
+
+
+async def cancellations(
+    contender: Contender,
+    directory: Path,
+    count: int,
+    *,
+    at_once: int | None = None,
+    step: float = 600.0,
+) -> Cancelled:
+    """Cancel `count` runs whose steps of `step` seconds are running in one worker.
+
+    All of them run at the same time, unless `at_once` says how many.
+    """
+    size = at_once or count
     chance = random.Random(1)
-    async with Bench.open(server, directory, SETTINGS) as bench:
-        await bench.start_worker("worker", HAND_ROLLED_CONCURRENCY=str(count))
-        runs = [await bench.start_run(Hold(seconds=600)) for _ in range(count)]
-        for run in runs:
-            await bench.begun(run)
-        return [await _cancel(bench, run, chance) for run in runs]
+    found: list[tuple[float, bool]] = []
+    async with Scene.open(contender, directory) as scene:
+        while len(found) < count:
+            runs = [await scene.client.start(Hold(seconds=step)) for _ in range(size)]
+            if not scene.cluster.running:
+                await scene.start_worker("worker", concurrency=size)
+            found += await _cancel_all(scene, runs, chance)
+    return Cancelled([seconds for seconds, _ in found], sum(told for _, told in found))
 
 
-async def _cancel(bench: Bench, run: str, chance: random.Random) -> float:
-    await asyncio.sleep(chance.uniform(0, 0.05))  # at no particular moment
+async def _cancel_all(
+    scene: Scene, runs: list[str], chance: random.Random
+) -> list[tuple[float, bool]]:
+    for run in runs:
+        await scene.diary.begun(run)
+    # At no particular moment.
+    moments = [number * APART + chance.uniform(0, APART) for number in range(len(runs))]
+    return await asyncio.gather(
+        *(_cancel(scene, run, moment) for run, moment in zip(runs, moments, strict=True))
+    )
+
+
+async def _cancel(scene: Scene, run: str, moment: float) -> tuple[float, bool]:
+    await asyncio.sleep(moment)
     asked_at = time.monotonic()
-    await bench.engine.cancel(run, reason="benchmark")
-    told = await bench.first(lambda entry: entry.run == run and entry.event == "interrupted")
-    return told.t - asked_at
+    await scene.client.cancel(run)
+    end = await scene.diary.first(lambda entry: entry.run == run and entry.is_last)
+    return end.t - asked_at, end.event == "interrupted"

@@ -1,84 +1,98 @@
 """A worker is paused past its lease, another takes over, then the first one wakes up: a zombie.
 
-Twice: once its step would go on for long (how long does it?), once its step was over during the
-pause, so that its late result is the first thing it does (is it accepted?).
+Two questions. How long does it go on with a step that would take longer? Is a late result
+accepted, one that it reports while its successor is still at the step? Who is told to stop reports
+none then, so the second question is asked again with a step that was over during the pause.
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.databases import Server
-from benchmarks.ownership.app import Hold
-from benchmarks.ownership.bench import PATIENCE, Bench, Entry
+from benchmarks.ownership.holding import Hold
+from benchmarks.ownership.scene import Contender, Scene
 
-SETTINGS = {
-    "HAND_ROLLED_LEASE_TTL": "2",
-    "HAND_ROLLED_HEARTBEAT_INTERVAL": "0.5",
-    "HAND_ROLLED_CONCURRENCY": "1",
-    "HAND_ROLLED_CRASH_DETECTION": "false",
-}
-LONG = Hold(seconds=600, tick=0.01)
+LONG = Hold(seconds=7, tick=0.01)
 SHORT = Hold(seconds=1, tick=0.01)  # over before the pause is
+NOTICED = 0.02  # seconds between two looks at the outcome
+
+
+@dataclass
+class Zombies:
+    """Seconds that each zombie went on working, and what came of the late results.
+
+    `told` counts those that were interrupted; the others went on to the end of the step.
+    """
+
+    went_on: list[float] = field(default_factory=list)
+    told: int = 0
+    late_results: int = 0
+    accepted: int = 0
 
 
 @dataclass(frozen=True)
-class Zombies:
-    """Seconds that each zombie went on working, and how many late results were accepted."""
+class _Woken:
+    run: str
+    zombie: int  # process id
+    successor: int
+    at: float
 
-    went_on: list[float]
-    late_results: int
-    accepted: int
 
-
-async def zombies(server: Server, directory: Path, pauses: int) -> Zombies:
-    """Pause, take over, wake up: so many times for either kind of step."""
-    went_on, accepted = [], 0
-    async with Bench.open(server, directory, SETTINGS) as bench:
+async def zombies(contender: Contender, directory: Path, pauses: int) -> Zombies:
+    """Pause, take over, wake up: so many times, for either kind of step where both are needed."""
+    found = Zombies()
+    async with Scene.open(contender, directory) as scene:
+        await asyncio.gather(*(scene.start_worker(name, concurrency=1) for name in "ab"))
         for _ in range(pauses):
-            went_on.append(await _goes_on(bench))
-        for _ in range(pauses):
-            accepted += await _accepted(bench)
-    return Zombies(went_on, pauses, accepted)
+            woken = await _woken(scene, LONG)
+            end = await scene.diary.over(woken.run, woken.zombie)
+            found.went_on.append(end.t - woken.at)
+            if end.event == "ended":
+                await _late_result(scene, woken, found)
+            else:
+                found.told += 1
+                await scene.client.cancel(woken.run)
+                await scene.diary.over(woken.run, woken.successor)
+        for _ in range(pauses if found.told else 0):
+            woken = await _woken(scene, SHORT)
+            end = await scene.diary.over(woken.run, woken.zombie)
+            if end.event == "ended":
+                await _late_result(scene, woken, found)
+    return found
 
 
-async def _woken(bench: Bench, step: Hold) -> tuple[Entry, float]:
-    """The zombie's first diary entry, and when it was woken."""
-    run = await bench.start_run(step)
-    first = await bench.start_worker("paused")
-    held = await bench.begun(run)
-    await first.stopped()
-    await bench.start_worker("successor")
-    await bench.first(lambda entry: entry.run == run and entry.worker != held.worker)
+async def _woken(scene: Scene, step: Hold) -> _Woken:
+    """Pause whoever takes the run, wait for the other one, wake the first up."""
+    run = await scene.client.start(step)
+    held = await scene.diary.begun(run)
+    [paused] = [process for process in scene.cluster.running if process.pid == held.pid]
+    await paused.stopped()
+    await scene.client.recover(run)
+    taken = await scene.diary.first(lambda entry: entry.run == run and entry.pid != held.pid)
     woken_at = time.monotonic()
-    first.resume()
-    return held, woken_at
+    paused.resume()
+    return _Woken(run, held.pid, taken.pid, woken_at)
 
 
-async def _goes_on(bench: Bench) -> float:
-    held, woken_at = await _woken(bench, LONG)
-    end = await bench.first(
-        lambda entry: entry.worker == held.worker and entry.event in ("interrupted", "ended")
-    )
-    await bench.engine.cancel(held.run)
-    await _stop_all(bench)
-    return end.t - woken_at
+async def _late_result(scene: Scene, woken: _Woken, found: Zombies) -> None:
+    """Count the late result. It was accepted if the run had succeeded before its owner's step was
+    over, or ends with the zombie's result."""
+    found.late_results += 1
+    owner = asyncio.ensure_future(scene.diary.over(woken.run, woken.successor))
+    succeeded_by = float("inf")
+    while not owner.done():
+        if await scene.client.outcome(woken.run) is not None:
+            succeeded_by = min(succeeded_by, time.monotonic())
+        await asyncio.wait([owner], timeout=NOTICED)
+    was_early = succeeded_by < (await owner).t
+    found.accepted += was_early or await _result(scene, woken.run) == str(woken.zombie)
 
 
-async def _accepted(bench: Bench) -> bool:
-    held, _ = await _woken(bench, SHORT)
-    await bench.engine.result(held.run, timeout=60)
-    # The zombie's own stop waits until it has tried to record: only then is the journal final.
-    await _stop_all(bench)
-    return any(step.worker == held.worker for step in await bench.engine.steps(held.run))
-
-
-async def _stop_all(bench: Bench) -> None:
-    for process in bench.cluster.running:
-        process.send(signal.SIGTERM)
-        async with asyncio.timeout(PATIENCE):
-            await process.child.wait()
+async def _result(scene: Scene, run: str) -> str:
+    async with asyncio.timeout(60):
+        while (found := await scene.client.outcome(run)) is None:
+            await asyncio.sleep(NOTICED)
+    return found

@@ -35,7 +35,8 @@ async def steps(url: str, count: int) -> Timing:
     return Timing(timing.count * STEPS, timing.seconds)
 
 
-async def _prepare(url: str) -> None:
+async def prepare(url: str) -> None:
+    """The schema, and the queue "bench"."""
     async with connected(url) as conn:
         await conn.execute(await asyncio.to_thread(_schema))
     app = AsyncAbsurd(url, queue_name="bench")
@@ -51,7 +52,7 @@ def _schema() -> bytes:
 
 
 async def _work(url: str, count: int, *, steps: int, concurrency: int) -> Timing:
-    await _prepare(url)
+    await prepare(url)
     start = FirstStart()
     apps = [AsyncAbsurd(url, queue_name="bench") for _ in range(CLIENTS)]
     for app in apps:
@@ -95,7 +96,7 @@ def _spawner(apps: list[AsyncAbsurd], params: dict[str, int]) -> Any:
 
 async def enqueue(url: str, count: int) -> Timing:
     """Single `spawn` by 16 concurrent clients, each with its connection."""
-    await _prepare(url)
+    await prepare(url)
     apps = [AsyncAbsurd(url, queue_name="bench") for _ in range(ENQUEUERS)]
     for app in apps:
         _register(app, FirstStart())

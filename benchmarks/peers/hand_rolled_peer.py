@@ -38,7 +38,7 @@ async def prepared(url: str, env: Mapping[str, str]) -> AsyncIterator[tuple[Any,
 async def worked(url: str, env: Mapping[str, str], runs: int, steps: int) -> Timing:
     """`runs` runs of so many steps by one worker. Raises `RuntimeError` unless all succeeded."""
     async with prepared(url, env) as (settings, engine):
-        await by_clients(CLIENTS, runs, lambda n: engine.start(run_of(n, steps)))
+        await engine.start_many([run_of(n, steps) for n in range(runs)])
         async with connected(url) as conn:
             await conn.execute("VACUUM ANALYZE runs")
         worker = PLUGIN.worker(settings, [APP], worker_id=new_worker_id())

@@ -7,6 +7,7 @@ from benchmarks.rows import ownership, store, throughput
 
 ROWS: dict[str, Row] = {
     "takeover": ownership.takeover,
+    "takeover-at-defaults": ownership.takeover_at_defaults,
     "zombie": ownership.zombie,
     "cancel": ownership.cancel,
     "flat-claims": store.flat_claims,
@@ -23,3 +24,7 @@ ROWS: dict[str, Row] = {
 
 NOT_QUICK = {"steps", "temporal", "memory", "growth"}
 """Left out of a quick run."""
+
+OWNERSHIP_ROWS = ("takeover", "takeover-at-defaults", "zombie", "cancel")
+PATIENT = {"takeover-at-defaults"}
+"""Left out unless asked for: it watches for five minutes."""

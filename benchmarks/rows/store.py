@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from benchmarks import targets
-from benchmarks.bench import Bench
-from benchmarks.ownership.app import Hold
-from benchmarks.ownership.bench import Bench as Workers
+from benchmarks.bench import UNDISTURBED, Bench
+from benchmarks.ownership.holding import Hold
+from benchmarks.ownership.scene import Scene
 from benchmarks.peers.clock import connected
 from benchmarks.peers.hand_rolled_fast_peer import FAST
 from benchmarks.ratios import ratio_of_medians
 from benchmarks.results import Estimate
+from benchmarks.rows.contenders import DEFAULTS, OURS, contending
 from benchmarks.store.backlog import fill
 from benchmarks.store.claims import WARM, Claim, claiming, in_turns
 from benchmarks.store.growth import by_backlog, by_clients, by_renewals
@@ -35,7 +36,8 @@ async def flat_claims(bench: Bench) -> None:
         large, small = await in_turns(among_many, among_few, pairs)
     note = (
         f"{many:,} pending + {many:,} finished against 1,000 pending; p50 "
-        f"{statistics.median(large) * 1e3:.2f} and {statistics.median(small) * 1e3:.2f} ms"
+        f"{statistics.median(large) * 1e3:.2f} and {statistics.median(small) * 1e3:.2f} ms; "
+        f"{UNDISTURBED}"
     )
     figure = ratio_of_medians(large, small)
     bench.found("claim p50, large over small", "one claim", figure, targets.CLAIM_FLAT, note)
@@ -83,15 +85,19 @@ async def world(bench: Bench) -> None:
 
 async def memory(bench: Bench) -> None:
     """Resident memory of a worker process that holds 500 runs whose steps wait."""
-    async with Workers.open(bench.server, bench.directory, {}) as workers:
-        worker = await workers.start_worker("worker", HAND_ROLLED_CONCURRENCY=str(WAITING_RUNS))
+    async with (
+        contending(bench, {OURS: DEFAULTS[OURS]}) as [ours],
+        Scene.open(ours, bench.directory) as scene,
+    ):
+        worker = await scene.start_worker("worker", concurrency=WAITING_RUNS)
+        await scene.occupied([worker], Hold(seconds=0))
         idle = await _resident_mb(worker.pid)
-        runs = [await workers.start_run(Hold(seconds=600, tick=60)) for _ in range(WAITING_RUNS)]
-        for run in runs:
-            await workers.begun(run)
+        step = Hold(seconds=600, tick=60)
+        for run in [await scene.client.start(step) for _ in range(WAITING_RUNS)]:
+            await scene.diary.begun(run)
         resident = await _resident_mb(worker.pid)
     figure = Estimate(value=resident, low=None, high=None, n=1)
-    note = f"{WAITING_RUNS} runs in a step; {idle:.0f} MB before the first"
+    note = f"{WAITING_RUNS} runs in a step; {idle:.0f} MB before the first of them"
     bench.found("worker memory", "resident", figure, targets.MEMORY, note)
 
 

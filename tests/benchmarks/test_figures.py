@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
-from benchmarks.bench import Bench
+from benchmarks.__main__ import LIMITS, MEASURED, README, main
+from benchmarks.bench import UNDISTURBED, Bench
 from benchmarks.peers import PEERS, load_peer
+from benchmarks.peers.holders import HOLDERS, load_holder
 from benchmarks.ratios import median, p95, ratio, ratio_of_medians
 from benchmarks.report import (
-    BEGIN,
-    END,
+    BENCH,
+    OWNERSHIP,
     figure,
     growth,
+    marks,
     performance,
+    print_table,
+    read_section,
+    takeovers,
     write_json,
     write_section,
 )
-from benchmarks.results import Estimate, Finding, Report, Rounds
+from benchmarks.results import TAKEOVER, Estimate, Finding, Report, Rounds
 from benchmarks.targets import Target
 from two_workers import BadInput
 
+BEGIN, END = marks(BENCH)
 NEEDS = {
     "pgqueuer": ["pgqueuer", "asyncpg"],
     "dbos": ["dbos"],
@@ -31,7 +41,7 @@ NEEDS = {
 }
 
 
-def report(**changes: object) -> Report:
+def report(*more: Finding) -> Report:
     row = Finding(
         row="claims/s",
         measure="ours | theirs",
@@ -49,11 +59,11 @@ def report(**changes: object) -> Report:
         server={"server_version": "18", "fsync": "on", "synchronous_commit": "on"},
         versions={"Python": "3.11"},
         settings={"peer": "its settings"},
-        findings=[row],
+        findings=[row, *more],
         rounds=[Rounds(contest="claims", unit="claims/s", rates={"ours": [3.0], "theirs": [4.0]})],
         samples={"takeover": [0.3, 0.4]},
         growth={"claim p50, ms, by pending runs": [(1000, 1.0)]},
-        **changes,
+        row_seconds={"claims": 31.4, "growth": 26.0},
     )
 
 
@@ -111,6 +121,33 @@ def test_a_row_without_a_figure_is_neither_reached_nor_missed(tmp_path: Path) ->
     assert bench.findings[0].reached is None
 
 
+def test_what_had_not_happened_by_then_is_more_than_the_figure() -> None:
+    never = Estimate(value=300, low=None, high=None, n=3, beyond=True)
+    assert figure(never, "s") == "> 300 s"
+
+
+def test_what_could_not_be_measured_is_said_and_counted(tmp_path: Path) -> None:
+    said: list[str] = []
+    bench = Bench(server=None, directory=tmp_path, quick=True, say=said.append)  # type: ignore[arg-type] # nothing is measured
+    bench.failed("zombie", "DBOS", RuntimeError("first line\nno such table"))
+    assert bench.findings[0].note == "failed: RuntimeError: no such table"
+    assert bench.failures == 1
+    assert "zombie, DBOS failed" in said[0]
+
+
+def test_each_comparison_of_throughput_says_what_else_was_going_on(tmp_path: Path) -> None:
+    bench = Bench(server=None, directory=tmp_path, quick=True, say=lambda line: None)  # type: ignore[arg-type] # nothing is measured
+    rounds = Rounds(contest="claims", unit="claims/s", rates={"ours": [3.0], "theirs": [4.0]})
+    bench.compared("claims/s", rounds, "ours", "theirs", None)
+    assert bench.findings[0].note == f"3 against 4 claims/s; {UNDISTURBED}"
+
+
+def test_the_time_of_each_row_ends_the_table() -> None:
+    console = Console(record=True, width=200, file=StringIO())
+    print_table(report(), console)
+    assert "540 s; by row: claims 31, growth 26" in console.export_text()
+
+
 def test_a_figure_shows_its_interval() -> None:
     assert figure(Estimate(value=1234, low=1100, high=1300, n=5), "runs/s").startswith("1,234 [")
     assert figure(None, "s") == "-"
@@ -124,13 +161,13 @@ def test_the_json_holds_everything(tmp_path: Path) -> None:
 def test_only_the_readmes_own_section_is_replaced(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(f"# before\n\n{BEGIN}\nold\n{END}\n\n# after\n")
-    write_section(readme, performance(report()))
+    write_section(readme, BENCH, performance(report()))
     text = readme.read_text()
     assert text.startswith("# before\n")
     assert text.endswith("# after\n")
     assert "old" not in text
     assert "| claims/s | ours \\| theirs | 0.75 [0.5–1] × | ≥ 0.5 × | reached |" in text
-    write_section(readme, performance(report()))
+    write_section(readme, BENCH, performance(report()))
     assert readme.read_text() == text
 
 
@@ -142,8 +179,48 @@ def test_a_readme_without_the_section_is_left_alone(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("# nothing here\n")
     with pytest.raises(BadInput, match="no lines"):
-        write_section(readme, performance(report()))
+        write_section(readme, BENCH, performance(report()))
     assert readme.read_text() == "# nothing here\n"
+
+
+def test_a_run_about_ownership_writes_its_takeovers_only(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("\n".join([*marks(BENCH), *marks(OWNERSHIP)]))
+    never = Finding(
+        row=TAKEOVER,
+        measure="DBOS, median of 3",
+        found=Estimate(value=300, low=None, high=None, n=3, beyond=True),
+        unit="s",
+        target="",
+        reached=None,
+        note="never in 300 s (3 of 3 kills)",
+    )
+    write_section(readme, OWNERSHIP, takeovers(report(never)))
+    assert read_section(readme, BENCH) == ""
+    assert "| DBOS, median of 3 | > 300 s |" in read_section(readme, OWNERSHIP)
+    assert "claims/s" not in read_section(readme, OWNERSHIP)
+
+
+def test_the_pages_say_what_the_kept_report_found() -> None:
+    kept = Report.model_validate_json((MEASURED / "bench.json").read_text())
+    assert not kept.quick
+    assert read_section(README, BENCH) == performance(kept)
+    assert read_section(LIMITS, BENCH) == growth(kept)
+
+
+def test_a_run_about_ownership_is_a_run_of_its_own() -> None:
+    found = CliRunner().invoke(main, ["--ownership", "--quick"])
+    assert found.exit_code == 2
+    assert "leave out --quick and --only" in found.output
+
+
+@pytest.mark.parametrize("name", sorted(HOLDERS))
+def test_a_holder_is_there_or_says_what_to_install(name: str) -> None:
+    if all(find_spec(package) for package in NEEDS.get(name, ())):
+        assert callable(load_holder(name).work)
+    else:
+        with pytest.raises(BadInput, match="make bench"):
+            load_holder(name)
 
 
 @pytest.mark.parametrize("name", sorted(PEERS))

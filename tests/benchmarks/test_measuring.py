@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from benchmarks.databases import Server, benchmark_server
-from benchmarks.ownership.cancel import cancellations
-from benchmarks.ownership.zombie import zombies
 from benchmarks.peers import hand_rolled_fast_peer, hand_rolled_peer
 from benchmarks.rounds import Contest, Entry, measured
 from benchmarks.store.claims import claim_rate, claiming, in_turns
@@ -86,13 +83,3 @@ async def test_claims_go_on_under_a_held_snapshot(server: Server) -> None:
     held = await under_snapshot(server, {}, limits=True, hold=1, window=0.4)
     assert held.undisturbed > 0
     assert held.disturbed > 0
-
-
-async def test_cancelled_steps_are_told(server: Server, tmp_path: Path) -> None:
-    assert len(await cancellations(server, tmp_path, 3)) == 3
-
-
-async def test_a_zombies_late_write_is_refused(server: Server, tmp_path: Path) -> None:
-    found = await zombies(server, tmp_path, 1)
-    assert (found.late_results, found.accepted) == (1, 0)
-    assert len(found.went_on) == 1

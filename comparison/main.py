@@ -18,7 +18,6 @@ several blocks, keeps what is done, and goes on where it was interrupted.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import time
@@ -32,6 +31,7 @@ from comparison.arms import ARMS, Arm, find_arm
 from comparison.breakers.catalogue import STALL_SECONDS, find_kind, why_not
 from comparison.kinds import KINDS, FaultKind
 from comparison.overloads import overload_all
+from comparison.patience import expect_outages
 from comparison.plan import Plan, arm_order, grid, make_plan, spread
 from comparison.plan import blocks as deal
 from comparison.progress import Progress
@@ -197,8 +197,7 @@ def check(directory: Path) -> int:
 async def carry_out(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -> None:
     """The scene and every arm of every block that are not under `directory` yet."""
     progress = Progress(Console())
-    # The harness's own client loses its connections too when the server crashes: that is the fault.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    expect_outages()
     with progress.live():
         scene = directory / "scene"
         if not (scene / "played").exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,6 +13,12 @@ from two_workers import EngineUnavailable, TwoWorkersError
 T = TypeVar("T")
 AWAY = 60.0
 """Seconds for which a server may be away."""
+
+
+def expect_outages() -> None:
+    """Let the clients' libraries keep to themselves that a server is away: that is the fault."""
+    for library in ("psycopg.pool", "temporalio.core"):
+        logging.getLogger(library).setLevel(logging.ERROR)
 
 
 async def patiently(ask: Callable[[], Awaitable[T]]) -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,11 +25,11 @@ def faults(arms: tuple[str, ...], faults: tuple[str, ...], overload: bool, resul
     from comparison.arms import find_arm
     from comparison.breakers.catalogue import find_kind
     from comparison.breakers.main import RARE, bring_all, load_all
+    from comparison.patience import expect_outages
 
     chosen = [find_kind(name) for name in faults] or RARE
     directory = results / "faults" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    # The harness's own client loses its connections too when the server crashes: that is the fault.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    expect_outages()
     broken = [find_arm(name) for name in arms]
     if overload:
         code = run_async(load_all(broken, directory, click.echo))

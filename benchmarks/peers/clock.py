@@ -70,10 +70,8 @@ async def connected(url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         yield conn
 
 
-async def by_clients(
-    clients: int, calls: int, one: Callable[[int], Awaitable[Any]], *, each: int = 1
-) -> Timing:
-    """`calls` of `one`, `each` units per call, by so many clients that wait for their replies."""
+async def by_clients(clients: int, calls: int, one: Callable[[int], Awaitable[Any]]) -> Timing:
+    """`calls` of `one` by so many clients that wait for their replies."""
     numbers = iter(range(calls))
 
     async def client() -> None:
@@ -84,7 +82,7 @@ async def by_clients(
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):
             group.create_task(client())
-    return Timing(calls * each, time.perf_counter() - began)
+    return Timing(calls, time.perf_counter() - began)
 
 
 async def in_bulk(size: int, count: int, many: Callable[[range], Awaitable[Any]]) -> Timing:

@@ -6,7 +6,7 @@ from benchmarks.peers import Peer
 from benchmarks.peers.clock import by_clients, connected, in_bulk
 from benchmarks.peers.hand_rolled_peer import CLIENTS, STEPS, prepared, run_of, worked
 from benchmarks.store.backlog import fill
-from benchmarks.store.claims import claiming
+from benchmarks.store.claims import all_claimed, workers_claiming
 from benchmarks.timing import Timing
 
 CLAIMERS = 4
@@ -41,26 +41,29 @@ async def enqueue_bulk(url: str, count: int) -> Timing:
 
 
 async def claim_1(url: str, count: int) -> Timing:
-    """Claims of one run at a time, by four clients."""
+    """Claims of one run at a time, by four workers."""
     return await _claims(url, count, batch=1)
 
 
 async def claim_50(url: str, count: int) -> Timing:
-    """Claims of fifty at a time, by four clients, counted in runs."""
+    """Claims of fifty at a time, by four workers, counted in runs."""
     return await _claims(url, count, batch=50)
 
 
 async def _claims(url: str, count: int, *, batch: int) -> Timing:
-    async with claiming(url, FAST) as claim:
+    async with workers_claiming(url, FAST, CLAIMERS) as claims:
         async with connected(url) as conn:
-            await fill(conn, pending=count)
-        return await by_clients(CLAIMERS, count // batch, lambda n: claim(batch), each=batch)
+            await fill(conn, pending=count + batch * CLAIMERS)
+        return await all_claimed(claims, count, batch=batch)
 
 
 PEER = Peer(
     name="hand_rolled+fast",
     packages=("psycopg",),
-    settings="HAND_ROLLED_FAST=true, concurrency 500, heartbeats on",
+    settings=(
+        "HAND_ROLLED_FAST=true, concurrency 500, heartbeats on; claims: four workers in one "
+        "process, each with its own row and pool"
+    ),
     measures={
         "noop": noop,
         "steps": steps,

@@ -9,7 +9,14 @@ from datetime import timedelta
 
 from benchmarks.peers.clock import connected
 from benchmarks.store.backlog import fill
-from benchmarks.store.claims import Claim, claim_rate, claiming, median_latency
+from benchmarks.store.claims import (
+    WORKER,
+    Claim,
+    claim_rate,
+    claiming,
+    median_latency,
+    workers_claiming,
+)
 from hand_rolled.heartbeat import HEARTBEAT
 
 Curve = list[tuple[float, float]]
@@ -30,13 +37,10 @@ async def by_backlog(url: str, backlogs: Sequence[int]) -> Curve:
 
 async def by_clients(url: str, clients: Sequence[int], seconds: float) -> Curve:
     """Claims of one run per second, by the number of clients that claim at once."""
-    async with claiming(url, {"HAND_ROLLED_POOL_SIZE": str(max(clients))}) as claim:
+    async with workers_claiming(url, {}, max(clients)) as claims:
         async with connected(url) as conn:
             await fill(conn, pending=200_000)
-        return [
-            (float(n), await claim_rate(claim, clients=n, batch=1, seconds=seconds))
-            for n in clients
-        ]
+        return [(float(n), await claim_rate(claims[:n], seconds=seconds)) for n in clients]
 
 
 async def by_renewals(url: str, renewals: Sequence[int]) -> Curve:
@@ -51,7 +55,7 @@ async def _heartbeat(url: str, claim: Claim, runs: int) -> float:
     """Median seconds of a heartbeat for so many runs, claimed here."""
     held = await claim(runs)
     values = {
-        "worker": "bench",
+        "worker": WORKER,
         "run_ids": [one.run_id for one in held],
         "generations": [one.generation for one in held],
         "ttl": timedelta(seconds=60),

@@ -17,7 +17,7 @@ import psycopg
 from benchmarks.databases import Server
 from benchmarks.peers.clock import connected
 from benchmarks.store.backlog import fill
-from benchmarks.store.claims import Claim, claim_rate, claiming
+from benchmarks.store.claims import claim_rate, workers_claiming
 from two_workers import Limits, engine_plugin
 
 CLIENTS = 4
@@ -38,24 +38,20 @@ async def under_snapshot(
     server: Server, env: Mapping[str, str], *, limits: bool, hold: float, window: float
 ) -> Held:
     """Hold a snapshot for `hold` seconds; rates are over `window` seconds."""
-    async with server.database() as url, claiming(url, env) as claim:
+    async with server.database() as url, workers_claiming(url, env, CLIENTS) as claims:
         async with connected(url) as conn:
             await fill(conn, pending=PENDING, tenants=TENANTS)
         if limits:
             plugin = engine_plugin("hand_rolled")
             async with plugin.connect(plugin.settings({"DATABASE_URL": url})) as engine:
                 await engine.set_limits(NEVER_REACHED)
-        await _rate(claim, window / 3)  # warm
-        undisturbed = await _rate(claim, window)
+        await claim_rate(claims, seconds=window / 3)  # warm
+        undisturbed = await claim_rate(claims, seconds=window)
         async with _snapshot(url):
             began = time.perf_counter()
             while (left := hold - window - (time.perf_counter() - began)) > 0:
-                await _rate(claim, min(left, window))
-            return Held(undisturbed, await _rate(claim, window))
-
-
-async def _rate(claim: Claim, seconds: float) -> float:
-    return await claim_rate(claim, clients=CLIENTS, batch=1, seconds=seconds)
+                await claim_rate(claims, seconds=min(left, window))
+            return Held(undisturbed, await claim_rate(claims, seconds=window))
 
 
 @asynccontextmanager

@@ -9,7 +9,13 @@ import pytest
 from benchmarks.databases import Server, benchmark_server
 from benchmarks.peers import hand_rolled_fast_peer, hand_rolled_peer
 from benchmarks.rounds import Contest, Entry, measured
-from benchmarks.store.claims import claim_rate, claiming, in_turns
+from benchmarks.store.claims import (
+    all_claimed,
+    claim_rate,
+    claiming,
+    in_turns,
+    workers_claiming,
+)
 from benchmarks.store.growth import by_backlog
 from benchmarks.store.snapshot import under_snapshot
 
@@ -62,14 +68,32 @@ async def test_concurrent_claims_are_all_counted(server: Server) -> None:
     from benchmarks.store.backlog import fill
 
     async with server.database() as url, claiming(url, {}) as claim, connected(url) as conn:
-        await fill(conn, pending=5_000)
-        rate = await claim_rate(claim, clients=4, batch=1, seconds=0.5)
-        cursor = await conn.execute("SELECT count(*) FROM runs WHERE status = 'running'")
-        [counted] = await cursor.fetchone() or [0]
-        assert rate * 0.5 <= counted
-        assert counted > 0
+        await fill(conn, pending=100)
         one, other = await in_turns(claim, claim, 5)
         assert len(one) == len(other) == 5
+
+
+async def test_clients_that_claim_at_once_are_workers_of_their_own(server: Server) -> None:
+    from benchmarks.peers.clock import connected
+    from benchmarks.store.backlog import fill
+
+    env = {"HAND_ROLLED_FAST": "true"}
+    counted = "SELECT count(*), count(DISTINCT lease_owner) FROM runs WHERE status = 'running'"
+    async with (
+        server.database() as url,
+        workers_claiming(url, env, 4) as claims,
+        connected(url) as conn,
+    ):
+        await fill(conn, pending=5_000)
+        rate = await claim_rate(claims, seconds=0.5)
+        running, owners = await (await conn.execute(counted)).fetchone() or (0, 0)
+        assert 0 < rate * 0.5 <= running
+        assert owners == 4
+        timing = await all_claimed(claims, 200, batch=10)
+        assert timing.count == 200
+        assert await (await conn.execute(counted)).fetchone() == (running + 200, 4)
+        with pytest.raises(RuntimeError, match="the backlog ran out"):
+            await all_claimed(claims, 5_000, batch=10)
 
 
 async def test_growth_is_measured_at_each_size(server: Server) -> None:

@@ -26,6 +26,12 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if math.isfinite(value) else "never in half of the cases"
 
 
+def never(watched: Sequence[float]) -> str:
+    """Waits of which none was over in the seconds for which each was watched."""
+    low, high = f"{min(watched):.0f}", f"{max(watched):.0f}"
+    return f"never in the {low if low == high else f'{low} to {high}'} s watched"
+
+
 def longest(s: Summary | None) -> str:
     """The maximum."""
     return "–" if s is None else f"{s.maximum:.2f} s"

@@ -5,11 +5,14 @@ The story's table is not an installed engine, since nobody should choose it by n
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from comparison.grpcwire import message
 from comparison.story.adapter.plugin import PLUGIN as STORY
+from comparison.wire import Outcome, Request
 from two_workers import EnginePlugin, engine_plugin
 
 REQUESTS = {
@@ -21,6 +24,31 @@ REQUESTS = {
     STORY.name: {"record": b"INSERT INTO journal", "heartbeat": b"    heartbeat_at = now()"},
 }
 """What a worker's record of a step, and its heartbeat, contain on their way to the server."""
+
+
+_RUN = re.compile(rb"[0-9a-f]{6}\.[a-z]+-\d+")  # as the harness names its runs
+_GROUP = re.compile(rb'"run_id":"([^"]+)"')
+_PLACE = re.compile(rb"(?<![\d.])(\d+\.\d+):")
+
+
+def recorded_by(engine: str, record: Request) -> dict[str, Outcome | None]:
+    """What a record is about, by the names of `Ownership.what`, and what became of it.
+
+    A run each where the owner of a run is fenced, several in a group commit: there the rows that
+    came back say which were written. On Temporal a step, which its task's token names.
+    """
+    body = bytes(record.body)
+    if engine == "temporal":
+        token = message(body)  # which comes first
+        run, place = _RUN.search(token), _PLACE.search(token)
+        if run is None or place is None:
+            return {}
+        return {f"{run[0].decode()}/{place[1].decode()}": record.outcome}
+    found = _GROUP.findall(body) or [run[0] for run in [_RUN.search(body)] if run is not None]
+    runs = dict.fromkeys(found)
+    if len(runs) < 2 or record.outcome != "accepted":
+        return {run.decode(): record.outcome for run in runs}
+    return {run.decode(): "accepted" if run in record.rows else "refused" for run in runs}
 
 
 def plugin_of(engine: str) -> EnginePlugin:

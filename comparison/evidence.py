@@ -25,6 +25,9 @@ from comparison.kinds import SPARING, FaultKind, Point
 from comparison.ledger import Index, Ledger, run_of
 from two_workers import Fence, RunState, StepRecord
 
+CLOCKS_NS = 2_000_000
+"""Within this much the wall clock of a record and the ledger's clock are not told apart."""
+
 CancelCase = Literal["pending", "running", "orphan", "struck"]
 
 
@@ -164,6 +167,19 @@ class RefusedWrite(_Frozen):
     line: str
 
 
+class LateRecord(_Frozen):
+    """A record that a silence had withheld: let through to the server at `passed_ns`.
+
+    `what` is named as in `Ownership`. `outcome` is the server's word, None if none was seen, since
+    the connection was gone: then it is not known to have arrived.
+    """
+
+    worker: str
+    what: str
+    passed_ns: int
+    outcome: Literal["accepted", "refused", "failed"] | None
+
+
 class Load(_Frozen):
     """What the server counted of its own work: in the fault-free twin, in the whole campaign, or
     while nothing but heartbeats went on (`quiet`)."""
@@ -176,6 +192,7 @@ class Load(_Frozen):
 class Evidence(_Frozen):
     """Everything that the checks and the measures may look at.
 
+    `late_records` is None where nobody followed what a silence withheld.
     `actions` are those that Temporal Cloud would bill, by run and kind, from the histories.
     `crowd` is what only the crowd beside a campaign has.
     `ledger_seq` is the number of the ledger's last record when this was written down.
@@ -193,6 +210,7 @@ class Evidence(_Frozen):
     ownerships: tuple[Ownership, ...]
     writes: tuple[Write, ...]
     refused_writes: tuple[RefusedWrite, ...]
+    late_records: tuple[LateRecord, ...] | None = None
     healed_ns: int
     converged_ns: int | None
     convergence_bound: float

@@ -40,8 +40,13 @@ class Row:
         return tuple(figure.text for figure in self.figures)
 
 
-def median(s: Summary | None) -> Figure:
-    """Median and interval; of one fault alone there is no interval."""
+def median(s: Summary | None, never: Sequence[float] = ()) -> Figure:
+    """Median and interval; of one fault alone there is no interval.
+
+    `never` are the seconds for which those were watched that were not over.
+    """
+    if s is None and never:
+        return Figure(cells.never(never), n=len(never))
     if s is None:
         return Figure(cells.median(s))
     return _interval(cells.median(s), s.median, s.n, bounded=s.blocks > 1)

@@ -16,6 +16,7 @@ The crowd beside a campaign is a campaign of its own, `<campaign>/crowd`.
                             call, step, kind, delivered, tokens_in, tokens_out, micro_usd
     step recorded           step: the engine has accepted its outcome
     write refused           said: the line of the worker's log
+    late record let through owns, as above; outcome: what the server said to what a silence withheld
     cancel requested, cancel acknowledged
     run ended               state, failure
     fault struck, fault over
@@ -130,6 +131,9 @@ def _events(case: Case) -> Iterator[Event]:
         yield Event(
             refused.t_ns, "write refused", None, refused.worker, more={"said": refused.line}
         )
+    for late in evidence.late_records or ():
+        run, told = run_of(late.what) or late.what, {"owns": late.what, "outcome": late.outcome}
+        yield Event(late.passed_ns, "late record let through", run, late.worker, more=told)
     for cancel in evidence.cancellations:
         yield Event(cancel.requested_ns, "cancel requested", cancel.run)
         yield Event(cancel.acknowledged_ns, "cancel acknowledged", cancel.run)

@@ -11,9 +11,10 @@ from collections import defaultdict
 from itertools import pairwise
 
 from comparison.arms import find_arm
-from comparison.evidence import Case, FaultRecord, Write
+from comparison.evidence import CLOCKS_NS, Case, FaultRecord, Write
 from comparison.faults import takeovers
 from comparison.kinds import JOINING, TAKEN_AWAY
+from comparison.late import of_former_owners, refused_by_their_word
 from comparison.ledger import NO_FENCE, Call, run_of
 from comparison.verdicts import Check, Findings
 
@@ -21,8 +22,6 @@ ALLOWANCE = 10.0
 """Seconds beyond the predicted band that a takeover may take on a busy machine."""
 SILENT = re.compile(r"expired|died|stuck|outage|timeout", re.IGNORECASE)
 """How the engines say that they had not heard of an owner, or of its progress, in time."""
-CLOCKS_NS = 2_000_000
-"""Within this much the wall clock of a record and the ledger's clock are not told apart."""
 SOON_NS = 1_000_000_000
 """A cancellation that goes with a fault is asked for within this; then nobody need take over."""
 
@@ -53,6 +52,7 @@ def inv_fence(case: Case) -> Findings:
     # Only an owner that is alive when its successor works can write too late.
     spared = [f for f in case.evidence.faults if f.spares_its_victim and f.landed]
     survived = {key for fault in spared for key in fault.in_flight if _contested(case, key)}
+    convicted = set[str]()
     for write in case.evidence.writes:
         newer = [
             claim
@@ -66,7 +66,14 @@ def inv_fence(case: Case) -> Findings:
         ]
         stale = f"{write.key}: the write of {write.worker} under {write.fence} was accepted late"
         found.evaluate(stale if newer or calls else None, tested=write.key in survived)
-    for _ in case.evidence.refused_writes:
+        if newer or calls:
+            convicted |= {write.key, run_of(write.key)}
+    for record in of_former_owners(case):
+        if record.outcome == "refused":
+            found.evaluate(None)
+        elif record.what not in convicted:  # the record has it, but not as what it was
+            found.evaluate(f"{record.what}: the server accepted a late record of {record.worker}")
+    for _ in refused_by_their_word(case):
         found.evaluate(None)  # a stale write that was tried, and refused
     return found
 

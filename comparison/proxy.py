@@ -13,85 +13,24 @@ proxy for all makes the server the victim.
                then it is let go, or the connection ends there
 
 `withheld` and `Trap.sprung` are the confirmation that a fault has met traffic. What a request is,
-PostgreSQL's and gRPC's wires say (`pgwire`, `grpcwire`).
+PostgreSQL's and gRPC's wires say (`pgwire`, `grpcwire`). Requests that a silence withheld are
+followed to the server's word on them (`late`): were they accepted, when they came at last?
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-import struct
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Literal
 
-from comparison.grpcwire import PREFACE, CallWatch
-from comparison.pgwire import CommitWatch
+from comparison.links import Direction, Late, Link, Moment, Said, Trap, reset
 
-Direction = Literal["to_server", "to_client"]
 BOTH: tuple[Direction, ...] = ("to_server", "to_client")
-Moment = Literal["asked", "answered"]
 _CHUNK = 65_536
-
-
-@dataclass(eq=False)
-class _Link:
-    """One connection of a worker and its counterpart at the server."""
-
-    client: asyncio.StreamWriter
-    server: asyncio.StreamWriter
-    watch: CommitWatch | CallWatch | None = None
-    half_closed: set[Direction] = field(default_factory=set)
-
-    def asked(self, data: bytes, request: bytes | None) -> bool:
-        """Follow what the client says; True if it makes the request that is looked for."""
-        if self.watch is None:  # the first bytes say which language is spoken
-            self.watch = CallWatch() if data.startswith(PREFACE[:8]) else CommitWatch()
-        return self.watch.asked(data, request)
-
-    def answered(self, data: bytes) -> bytes | None:
-        """Follow what the server says; returns the request that it says has been done."""
-        return None if self.watch is None else self.watch.answered(data)
-
-    def reset(self) -> None:
-        for writer in (self.client, self.server):
-            _reset(writer)
-
-
-@dataclass
-class Trap:
-    """Stops one connection at the next request that contains `request`: at `moment`, once.
-
-    `asked`: it does not reach the server yet. `answered`: it is done (PostgreSQL: committed), and
-    the word of it does not reach the worker yet. `sprung` is set then, and the connection stands
-    still in that direction until `let_go` or `cut`.
-    """
-
-    request: bytes
-    moment: Moment
-    sprung: asyncio.Event = field(default_factory=asyncio.Event)
-    _gate: asyncio.Event = field(default_factory=asyncio.Event)
-    _link: _Link | None = None
-
-    def spring(self, link: _Link) -> None:
-        self._link = link
-        self.sprung.set()
-
-    async def passed(self) -> None:
-        """Wait until what was stopped may go on."""
-        await self._gate.wait()
-
-    def let_go(self) -> None:
-        """Let it go on. Safe to repeat."""
-        self._gate.set()
-
-    def cut(self) -> None:
-        """End the connection there with a RST."""
-        if self._link is not None:
-            self._link.reset()
-        self._gate.set()
+_Backlog = asyncio.Queue[Said | ConnectionError | None]
+_MOST = 1_000  # pieces that may wait in a silence; what comes after them waits with the sender
 
 
 class Proxy:
@@ -100,7 +39,7 @@ class Proxy:
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
         self._open: dict[Direction, asyncio.Event] = {d: asyncio.Event() for d in BOTH}
-        self._links: set[_Link] = set()
+        self._links: set[Link] = set()
         self._trap: Trap | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -108,6 +47,8 @@ class Proxy:
         """Seconds by which everything is late."""
         self.withheld: dict[Direction, int] = dict.fromkeys(BOTH, 0)
         """Bytes that met a silence since it began."""
+        self.late: list[Late] = []
+        """Requests that met a silence, ever."""
         self.heal()
 
     @classmethod
@@ -173,13 +114,16 @@ class Proxy:
         try:
             server_reader, server = await asyncio.open_connection(*self._target)
         except OSError:
-            _reset(client)  # nobody listens there: what a refused connection looks like
+            reset(client)  # nobody listens there: what a refused connection looks like
             return
-        link = _Link(client, server)
+        link = Link(client, server)
         self._links.add(link)
         pumps = [
-            asyncio.create_task(self._pump(link, reader, server, "to_server")),
-            asyncio.create_task(self._pump(link, server_reader, client, "to_client")),
+            asyncio.create_task(pump)
+            for pump in (
+                *self._passing(link, reader, server, "to_server"),
+                *self._passing(link, server_reader, client, "to_client"),
+            )
         ]
         self._tasks.update(pumps)
         try:
@@ -196,49 +140,67 @@ class Proxy:
             for writer in (client, server):
                 writer.close()
 
-    async def _pump(
+    def _passing(
         self,
-        link: _Link,
+        link: Link,
         source: asyncio.StreamReader,
         sink: asyncio.StreamWriter,
         direction: Direction,
+    ) -> tuple[Coroutine[None, None, None], Coroutine[None, None, None]]:
+        """One direction of a connection: what is heard, and what is passed on of it."""
+        said: _Backlog = asyncio.Queue(_MOST)
+        return self._hear(link, source, direction, said), self._pass_on(link, sink, direction, said)
+
+    async def _hear(
+        self, link: Link, source: asyncio.StreamReader, direction: Direction, said: _Backlog
     ) -> None:
-        while data := await source.read(_CHUNK):
-            trap = self._sprung(link, data, direction)
+        """Listen on, in a silence too: what is said in it must be known to be late."""
+        try:
+            while data := await source.read(_CHUNK):
+                await said.put(self._heard(link, data, direction))
+        except ConnectionError as error:
+            await said.put(error)  # in its turn: what was said before it is on its way
+        else:
+            await said.put(None)
+
+    async def _pass_on(
+        self, link: Link, sink: asyncio.StreamWriter, direction: Direction, backlog: _Backlog
+    ) -> None:
+        while (said := await backlog.get()) is not None:
+            trap = None if isinstance(said, ConnectionError) else said.trap
             if trap is not None:
                 await trap.passed()
-            gate = self._open[direction]
-            if not gate.is_set():
-                self.withheld[direction] += len(data)
             if self.delay:
                 await asyncio.sleep(self.delay)
-            await gate.wait()
+            await self._open[direction].wait()
+            if isinstance(said, ConnectionError):
+                raise said
             if direction in link.half_closed:
                 continue  # a FIN was sent: whatever comes after it has no way to go
-            sink.write(data)
+            for late in said.late:
+                late.passed_ns = time.monotonic_ns()
+            sink.write(said.data)
             await sink.drain()
+        await self._open[direction].wait()
         with contextlib.suppress(OSError):
             sink.write_eof()
 
-    def _sprung(self, link: _Link, data: bytes, direction: Direction) -> Trap | None:
-        """Follow the conversation; the trap that these bytes have sprung, if they have."""
-        trap = self._trap if self._trap is not None and not self._trap.sprung.is_set() else None
-        request = None if trap is None else trap.request
+    def _heard(self, link: Link, data: bytes, direction: Direction) -> Said:
+        """Follow the conversation: what meets a silence, and what springs the trap."""
+        silent = not self._open[direction].is_set()
+        if silent:
+            self.withheld[direction] += len(data)
+        late: list[Late] = []
         if direction == "to_server":
-            found = link.asked(data, request) and trap is not None and trap.moment == "asked"
+            requests, moment = link.asked(data), "asked"
+            late = [Late(request) for request in requests if silent]
+            self.late += late
         else:
-            done = link.answered(data)
-            found = trap is not None and trap.moment == "answered" and done == request
-        if not found or trap is None:
-            return None
+            requests, moment = link.answered(data), "answered"
+        trap = self._trap
+        if trap is None or trap.sprung.is_set() or trap.moment != moment:
+            return Said(data, late)
+        if not trap.caught(requests):
+            return Said(data, late)
         trap.spring(link)
-        return trap
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close with a RST instead of a FIN."""
-    connection: socket.socket | None = writer.get_extra_info("socket")
-    if connection is not None:
-        with contextlib.suppress(OSError):
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
+        return Said(data, late, trap)

@@ -82,7 +82,7 @@ def _primary() -> Iterator[Line]:
     yield (
         PRIMARY,
         "takeover after SIGKILL: to the next call of the step",
-        lambda m: figures.median(m.takeover["kill"]),
+        lambda m: figures.median(m.takeover["kill"], m.never_taken_over("kill")),
     )
     yield (
         PRIMARY,
@@ -104,27 +104,27 @@ def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[Line]:
     yield (
         section,
         "changed hands: median [95 % CI]",
-        lambda m: figures.median(m.changed_hands(kind)),
+        lambda m: figures.median(m.changed_hands(kind), m.never_taken_over(kind)),
     )
     yield section, "  predicted from the settings", lambda m: _band(m.arm, kind)
     yield section, "  inside of that", partial(_in_band, kind)
     yield (
         section,
         "next call of the step: median [95 % CI]",
-        lambda m: figures.median(m.takeover[kind]),
+        lambda m: figures.median(m.takeover[kind], m.never_taken_over(kind)),
     )
     yield section, "  longest", lambda m: figures.longest(m.takeover[kind])
     yield section, "  p95", lambda m: figures.p95(m.takeover[kind])
     yield (
         section,
         "runs, of faults",
-        lambda m: figures.sizes(m.takeover[kind], m.never_taken_over(kind)),
+        lambda m: figures.sizes(m.takeover[kind], len(m.never_taken_over(kind))),
     )
     if kind == "kill":
         yield (
             section,
             "new step by anybody else, a sibling's too: median [95 % CI]",
-            lambda m: figures.median(m.productive),
+            lambda m: figures.median(m.productive, m.never_taken_over(kind)),
         )
 
 
@@ -141,7 +141,7 @@ def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
             yield (
                 "Taken over between two steps: median [95 % CI]",
                 f"after a {kind}",
-                lambda m, name=name: figures.median(m.waits(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
+                lambda m, name=name: figures.median(m.waits(name), m.never_taken_over(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
             )
 
 
@@ -227,17 +227,24 @@ def _zombies() -> Iterator[Line]:
     yield section, "back after a takeover", lambda m: figures.number(m.zombies.spared)
     yield section, "calls made", lambda m: figures.number(m.zombies.calls_made)
     yield section, "  refused by the world", lambda m: figures.number(m.zombies.calls_refused)
-    yield (
-        section,
-        "silences whose withheld bytes came late",
-        lambda m: figures.number(m.zombies.late_silences),
-    )
+    yield section, "records that a silence withheld, let through after a takeover", _late_records
+    yield section, "  refused by the server", _late_records_refused
     yield (
         section,
         "writes refused, say the workers",
         lambda m: figures.number(m.zombies.writes_refused),
     )
     yield section, ZOMBIE_WRITES, _writes_accepted
+
+
+def _late_records(m: Measures) -> Figure:
+    return (
+        Figure("not followed") if m.zombies.unfollowed else figures.number(m.zombies.late_records)
+    )
+
+
+def _late_records_refused(m: Measures) -> Figure:
+    return figures.number(m.zombies.late_records_refused)
 
 
 def _writes_accepted(m: Measures) -> Figure:

@@ -44,6 +44,11 @@ def not_shown(results: Sequence[ArmResult]) -> list[str]:
         said.append(
             "Overload: measured by `two-workers compare-full` and `two-workers faults --overload`."
         )
+    if any(result.measures.zombies.unfollowed for result in results):
+        said.append(
+            "Whether a former owner's record came late: this evidence has the bytes that a silence "
+            "withheld, not what was in them; it may be heartbeats alone."
+        )
     return said + list(NOT_SHOWN)
 
 
@@ -175,8 +180,6 @@ NOT_SHOWN = (
     "of twenty runs beside each campaign, with workers of its own, of which one is paused and "
     "three are killed. It comes after the fault-free twin. Its calls are in no figure above; its "
     "processor time is in those under faults.",
-    "Whether a former owner's record came late, where no worker's log says that it was refused and "
-    "nothing says that it was accepted: the bytes that a silence withheld may be heartbeats alone.",
     "What a takeover waits for: a run changes hands before its step is called again; in a "
     "batch, another worker may begin a new step of the run before either.",
     "Small losses of run time: a run and its fault-free twin met the machine at different moments, "

@@ -119,6 +119,7 @@ def _case(
         ownerships=records.ownerships,
         writes=records.writes,
         refused_writes=records.refused_writes,
+        late_records=campaign.workers.late_records(),
         healed_ns=campaign.healed_ns,
         converged_ns=campaign.converged_ns,
         convergence_bound=CONVERGENCE,

@@ -8,7 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
 
 from comparison.cluster import Cluster, Process
-from comparison.engines import by_way_of, server_address, worker_command
+from comparison.engines import (
+    REQUESTS,
+    by_way_of,
+    recorded_by,
+    server_address,
+    worker_command,
+)
+from comparison.evidence import LateRecord
 from comparison.proxy import Proxy
 from two_workers import BadInput
 
@@ -79,6 +86,19 @@ class Workers:
         """Bytes of a worker that its proxy has kept from the server since a silence began."""
         proxy = self.proxy_of(worker_id)
         return 0 if proxy is None else proxy.withheld["to_server"]
+
+    def late_records(self) -> tuple[LateRecord, ...] | None:
+        """The records that silences withheld and then let through; None without proxies."""
+        if not self._proxied:
+            return None
+        marker = REQUESTS[self._engine]["record"]
+        return tuple(
+            LateRecord(worker=worker, what=what, passed_ns=late.passed_ns, outcome=outcome)
+            for worker, proxy in self._proxies.items()
+            for late in proxy.late
+            if late.passed_ns is not None and marker in late.request.name
+            for what, outcome in recorded_by(self._engine, late.request).items()
+        )
 
     @property
     def running(self) -> dict[str, Process]:

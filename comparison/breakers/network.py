@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from comparison.breakers.base import CONFIRM
-from comparison.proxy import BOTH, Direction, Proxy, Trap
+from comparison.links import Direction, Trap
+from comparison.proxy import BOTH, Proxy
 
 
 @dataclass

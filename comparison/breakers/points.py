@@ -34,7 +34,7 @@ from comparison.breakers.base import CONFIRM, Aim, Scene
 from comparison.faults import superseded
 from comparison.kinds import KINDS, PlannedFault
 from comparison.ledger import CallKind, batch_of
-from comparison.proxy import Moment
+from comparison.links import Moment
 from comparison.world.holds import HoldPoint, Rule
 
 AIM = 15.0  # seconds in which the crash point must come

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from comparison.crowd.app import POOL
 from comparison.crowd.notes import Notes
-from comparison.evidence import Case
+from comparison.evidence import CLOCKS_NS, Case
 from comparison.ledger import Call
-from comparison.owner_checks import CLOCKS_NS
 from comparison.trust_check import has_another_owner
 from comparison.verdicts import Findings
 from two_workers import Limits

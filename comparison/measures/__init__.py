@@ -113,9 +113,10 @@ class Measures:
         """The runs that a kind of fault orphaned."""
         return [recovery for recovery in self.recoveries if recovery.kind == kind]
 
-    def never_taken_over(self, kind: str) -> int:
-        """Runs whose waiting was still going on at the end: censored, not dropped."""
-        return sum(recovery.takeover is None for recovery in self.after(kind))
+    def never_taken_over(self, kind: str) -> list[float]:
+        """For how long those runs were watched whose waiting was still going on at the end:
+        censored, not dropped."""
+        return [recovery.watched for recovery in self.after(kind) if recovery.takeover is None]
 
     def until_all_had_an_owner(self, kind: str) -> list[Wait]:
         """One wait for each fault of a kind: until the last of its orphans was taken over."""

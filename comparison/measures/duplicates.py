@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from comparison.evidence import Case
+from comparison.evidence import CLOCKS_NS, Case
 from comparison.kinds import DEADLY
 from comparison.ledger import Call, run_of
-from comparison.owner_checks import CLOCKS_NS
 
 CAUSES = ("aborted in flight", "lost result", "overlap", "retry", "replayed though recorded")
 

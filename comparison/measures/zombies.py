@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 
 from comparison.evidence import Case, FaultRecord, Ownership
 from comparison.faults import takeovers
+from comparison.late import of_former_owners, refused_by_their_word
 from comparison.ledger import Call
 from comparison.owner_checks import inv_fence
 
@@ -15,26 +16,25 @@ from comparison.owner_checks import inv_fence
 class Zombies:
     """What workers that lived on did after somebody else had taken over their work.
 
-    A write is known to have been *tried* when the engine refused it, by the worker's own log, or
-    when it was accepted. `late_silences` are the silences whose withheld bytes reached the server
-    after the takeover; whether a record was among them, or heartbeats alone, bytes do not say.
+    A write is known to have been *tried* when it was accepted, when the engine refused it by the
+    worker's own log, or when it is a *late record*: a silence withheld it, it was let through after
+    the takeover, and the proxy saw the server's answer. `unfollowed` are silences after whose
+    takeover withheld bytes came, of an earlier version, which did not follow what was in them.
     """
 
     spared: int
     calls_made: int
     calls_refused: int
+    late_records: int
+    late_records_refused: int
     writes_refused: int
-    late_silences: int
+    writes_tried: int
     writes_accepted: int
+    unfollowed: int
 
     def __add__(self, other: Zombies) -> Zombies:
         """Both together."""
         return Zombies(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-    @property
-    def writes_tried(self) -> int:
-        """Records of a former owner that are known to have reached the server."""
-        return self.writes_refused + self.writes_accepted
 
 
 def zombies(case: Case) -> Zombies:
@@ -44,13 +44,21 @@ def zombies(case: Case) -> Zombies:
     made = [call for fault in spared for call in _zombie_calls(case, fault)]
     victims = {fault.victim for fault in spared}
     taken = [f for f in spared if takeovers(case.calls.ledger.calls.values(), f)]
+    late = of_former_owners(case)
+    refused = sum(record.outcome == "refused" for record in late)
+    besides = sum(line.worker in victims for line in refused_by_their_word(case))
+    accepted = len(inv_fence(case).violations)
+    unfollowed = taken if evidence.late_records is None else []
     return Zombies(
         spared=len(spared),
         calls_made=len(made),
         calls_refused=sum(call.refused for call in made),
-        writes_refused=sum(refused.worker in victims for refused in evidence.refused_writes),
-        late_silences=sum(fault.late_bytes > 0 for fault in taken),
-        writes_accepted=len(inv_fence(case).violations),
+        late_records=len(late),
+        late_records_refused=refused,
+        writes_refused=sum(line.worker in victims for line in evidence.refused_writes),
+        writes_tried=accepted + refused + besides,
+        writes_accepted=accepted,
+        unfollowed=sum(fault.late_bytes > 0 for fault in unfollowed),
     )
 
 

@@ -45,7 +45,7 @@ function year(arm, beat, runs) {
   const recovery = orphans * (arm.stood || 0) / 3600 * read("waiting");
   return waysToRun(arm, beat, runs).map((way) => {
     const work = 12 * way.hours * read("hour");
-    return {...way, duplicates, recovery, work, total: duplicates[1] + recovery + work + way.bill};
+    return {...way, duplicates, recovery, never: arm.never, work, total: duplicates[1] + recovery + work + way.bill};
   });
 }
 
@@ -103,7 +103,7 @@ function show() {
   const rows = ofAll(read("beat"));
   document.getElementById("year").innerHTML = rows.map((r) =>
     "<tr><th>" + r.how + (r.plan ? " (" + r.plan + " plan)" : "") + "</th>" +
-    [range(...r.duplicates), money(r.recovery), money(r.work), money(r.bill), money(r.total)]
+    [range(...r.duplicates), (r.never ? "at least " : "") + money(r.recovery), money(r.work), money(r.bill), money(r.total)]
       .map((cell) => "<td>" + cell + "</td>").join("") + "</tr>").join("");
   const [best, second] = [...rows].sort((a, b) => a.total - b.total);
   if (!second) return;

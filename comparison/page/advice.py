@@ -24,12 +24,13 @@ def figures(measures: Measures) -> dict[str, Any]:
 
     The expected cost of many deaths is a mean, not a median: a few long waits count in it. A run
     stands still until somebody has it; that is measured on the run itself, and so not blurred by
-    how fast the machine was when its fault-free twin ran.
+    how fast the machine was when its fault-free twin ran. One that nobody took over has stood still
+    for as long as it was watched, at least.
     """
     orphaned = max(len(measures.recoveries), 1)
     twin, runs = measures.overhead.twin, measures.overhead.runs
     arm = find_arm(measures.arm)
-    stood = [r.takeover for r in measures.after("kill") if r.takeover is not None]
+    stood = [r.watched if r.takeover is None else r.takeover for r in measures.after("kill")]
     return {
         "arm": arm.name,
         "engine": arm.engine,
@@ -37,6 +38,7 @@ def figures(measures: Measures) -> dict[str, Any]:
         "answered": _tokens(measures, 0, orphaned),
         "begun": _tokens(measures, 1, orphaned),
         "stood": mean(stood) if stood else None,
+        "never": len(measures.never_taken_over("kill")),
         "actions": (twin.billable or 0.0) - (twin.heartbeats or 0.0),
         "heartbeats": twin.heartbeats or 0.0,
         "steps": twin.steps / twin.runs if twin.runs else 0.0,
@@ -97,7 +99,10 @@ def _measured(figure: dict[str, Any]) -> str:
     tokens = figure["begun"]["sent"] + figure["begun"]["received"]
     said = f"{figure['arm']}: {tokens:,.0f} tokens paid twice for each orphaned run"
     if figure["stood"] is not None:
-        said += f", which stood still for {figure['stood']:.1f} s on average after a kill"
+        least = "at least " if figure["never"] else ""
+        said += f", which stood still for {least}{figure['stood']:.1f} s on average after a kill"
+    if figure["never"]:
+        said += f" ({figure['never']} were never taken over)"
     if figure["engine"] == "temporal":
         said += (
             f"; {figure['actions']:.1f} billable actions for each run of {figure['steps']:.0f} "

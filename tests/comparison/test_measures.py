@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from comparison.evidence import Case, RefusedWrite
 from comparison.measures import ORPHANING, measure, pool
 
 from .planted import Planted, S, fault
@@ -35,7 +34,7 @@ def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
     found = measure(planted.case())
     assert found.recoveries[0].takeover is None
     assert found.takeover["kill"] is None
-    assert found.never_taken_over("kill") == 1
+    assert len(found.never_taken_over("kill")) == 1
 
 
 def test_duplicates_are_counted_by_what_became_of_the_earlier_call() -> None:
@@ -78,18 +77,6 @@ def test_an_accepted_stale_write_is_counted_as_tried_and_accepted() -> None:
     planted.write("run-1", "1.0", 1, "C", at=13.1)
     found = measure(planted.case()).zombies
     assert (found.writes_tried, found.writes_accepted) == (1, 1)
-
-
-def test_bytes_that_came_late_are_no_try_until_a_record_is_known_among_them() -> None:
-    planted = Planted()
-    silence = planted.faults[1].model_copy(update={"kind": "silence", "late_bytes": 6033})
-    planted.faults[1] = silence
-    found = measure(planted.case()).zombies
-    assert (found.late_silences, found.writes_tried) == (1, 0), "perhaps heartbeats"
-    case = planted.case()
-    refused = (RefusedWrite(worker="C", t_ns=13 * S, line="lease lost"),)
-    evidence = case.evidence.model_copy(update={"refused_writes": refused})
-    assert measure(Case(evidence=evidence, calls=case.calls)).zombies.writes_tried == 1
 
 
 def test_a_run_changes_hands_before_its_step_is_called_again() -> None:

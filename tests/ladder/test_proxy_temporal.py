@@ -69,6 +69,27 @@ async def test_a_call_during_a_silence_is_carried_out_after_it(proxy: Proxy, add
     assert await exists(witness, name)
 
 
+async def test_a_late_call_for_what_is_gone_is_known_to_be_refused(
+    proxy: Proxy, address: str
+) -> None:
+    near = await Client.connect(f"127.0.0.1:{proxy.port}")
+    name = f"wf-{uuid.uuid4().hex}"
+    await start(near, name)
+    await near.get_workflow_handle(name).terminate()
+    proxy.silence()
+    asking = asyncio.create_task(near.get_workflow_handle(name).signal("too-late"))
+
+    async def withheld() -> bool:
+        return any(b"/SignalWorkflowExecution" in late.request.name for late in proxy.late)
+
+    await until(withheld)
+    proxy.heal()
+    with pytest.raises(RPCError):
+        await asking
+    outcomes = {late.request.outcome for late in proxy.late if b"/Signal" in late.request.name}
+    assert "refused" in outcomes
+
+
 async def test_silent_to_the_client_only_the_server_accepts_what_nobody_learns_of(
     proxy: Proxy, address: str
 ) -> None:

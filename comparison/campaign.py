@@ -14,7 +14,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -170,7 +170,9 @@ class Campaign:
     async def _fault(self, planned: PlannedFault) -> None:
         """One fault, until it has landed and the cluster is whole again; or a few tries."""
         for _ in range(TRIES):
-            tried = await inject(self._points, planned)
+            crash = planned.kind == "restart"
+            async with self.meter.through_a_crash() if crash else nullcontext():
+                tried = await inject(self._points, planned)
             refilled = asyncio.create_task(self._refilled())
             try:
                 fault, healed = await self._aftermath(tried)

@@ -10,6 +10,10 @@ metric, which Temporal's documentation names as the way to estimate what Tempora
 (https://docs.temporal.io/cloud/migrate/estimate-actions), and the requests to its database. Each of
 those that write is one transaction of its SQL store.
 
+A server that crashes begins to count at zero again, all of it (Temporal) or in part (PostgreSQL's
+rows). So the meter is read right before and right after, and what grew is added up over the
+readings; what a crash wipes out is what was counted since the last publication.
+
 What else goes on at a server that is not ours is counted too, and a Temporal server that is not
 ours shows no counters: there, only the histories speak (`actions`).
 """
@@ -22,6 +26,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 import httpx
@@ -29,6 +34,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from comparison.evidence import Load
+from comparison.patience import patiently
 
 Counts = dict[str, float]
 
@@ -72,15 +78,26 @@ class Meter:
         """`published`: what `read` gives is as old as the server's last publication."""
         self._read = read
         self._published = published
+        self._windows: list[list[Counts]] = []
         self.loads: list[Load] = []
 
     @asynccontextmanager
     async def during(self, window: Literal["twin", "whole"]) -> AsyncIterator[None]:
         """Count what the server does while the body runs."""
-        before, began = await self._at_rest(), time.monotonic()
+        readings, began = [await self._at_rest()], time.monotonic()
+        self._windows.append(readings)
         yield
-        seconds, after = time.monotonic() - began, await self._at_rest()
-        self.loads.append(Load(window=window, seconds=seconds, counts=_grown(before, after)))
+        self._windows.pop()  # the innermost
+        seconds = time.monotonic() - began
+        readings.append(await self._at_rest())
+        self.loads.append(Load(window=window, seconds=seconds, counts=_grown(*readings)))
+
+    @asynccontextmanager
+    async def through_a_crash(self) -> AsyncIterator[None]:
+        """The server crashes and comes back in the body, and begins to count at zero."""
+        await self._mark()
+        yield
+        await self._mark()
 
     async def over(self, seconds: float) -> Load:
         """Count for so many seconds what a server does that never rests.
@@ -91,6 +108,11 @@ class Meter:
         await asyncio.sleep(seconds)
         after, took = await self._read(), time.monotonic() - began
         return Load(window="quiet", seconds=took, counts=_grown(before, after))
+
+    async def _mark(self) -> None:
+        reading = await patiently(self._read)
+        for readings in self._windows:
+            readings.append(reading)
 
     async def _at_rest(self) -> Counts:
         """The counters once two publications agree; of a server that never rests, the third."""
@@ -103,8 +125,13 @@ class Meter:
         return found
 
 
-def _grown(before: Counts, after: Counts) -> Counts:
-    grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
+def _grown(*readings: Counts) -> Counts:
+    """How much each counter has grown from reading to reading; one that fell began at zero."""
+    grown: Counts = {}
+    for before, after in pairwise(readings):
+        for name, value in after.items():
+            since = before.get(name, 0.0)
+            grown[name] = grown.get(name, 0.0) + (value - since if value >= since else value)
     return {name: value for name, value in sorted(grown.items()) if value}
 
 

@@ -42,6 +42,32 @@ async def test_postgresql_counts_the_transactions_that_wrote_and_no_others(tmp_p
     assert whole.counts[ROWS + "noted"] >= 10, "the statistics arrive late, but they arrive"
 
 
+async def test_what_was_counted_before_a_crash_is_not_lost_with_it(tmp_path: Path) -> None:
+    server = DevServer(tmp_path, executable=find_executable(os.environ), knobs={})
+    await server.start()
+    try:
+        meter = meter_of("temporal", {"TEMPORAL_DEV_SERVER_METRICS": server.metrics_url})
+        async with meter.during("whole"):
+            await start(server, "before-0", "before-1", "before-2")
+            async with meter.during("twin"):
+                await start(server, "in-between")
+            async with meter.through_a_crash():
+                await server.kill()
+                await server.start()
+            await start(server, "after")
+    finally:
+        await server.stop()
+    [twin, whole] = meter.loads
+    assert twin.counts[ACTION + "grpc_StartWorkflowExecution"] == 1
+    assert whole.counts[ACTION + "grpc_StartWorkflowExecution"] == 5
+
+
+async def start(server: DevServer, *names: str) -> None:
+    client = await Client.connect(server.address)
+    for name in names:
+        await client.start_workflow("nobody's", id=name, task_queue="none")
+
+
 async def test_a_temporal_server_counts_its_actions(tmp_path: Path) -> None:
     server = DevServer(tmp_path, executable=find_executable(os.environ), knobs={})
     await server.start()

@@ -36,7 +36,7 @@ from comparison.plan import Plan, arm_order, grid, make_plan, spread
 from comparison.plan import blocks as deal
 from comparison.progress import Progress
 from comparison.questions import QUESTIONS
-from comparison.results import conclude, note, note_part
+from comparison.results import conclude, note, note_part, refuse_strangers
 from comparison.scene import play
 from comparison.stage import run_arm
 from two_workers import BadInput
@@ -191,6 +191,7 @@ def check(directory: Path) -> int:
 
     Raises `BadInput` when `directory` holds no whole comparison.
     """
+    refuse_strangers(directory)
     return conclude(directory, Console())
 
 

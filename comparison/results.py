@@ -123,7 +123,24 @@ def _guide(directory: Path) -> str:
 
 def load(directory: Path) -> Report:
     """The report on what is under `directory`, judged and measured now. Raises `BadInput`."""
+    refuse_strangers(directory)
     return _read(directory)[0]
+
+
+def refuse_strangers(directory: Path) -> None:
+    """Raises `BadInput` when evidence is there that the experiment does not name: then something
+    was taken out of it. (Whoever asks for fewer arms than are there may go on with these.)"""
+    noted = read_noted(directory)
+    known = {f"{name}/{arm}" for name in (*noted.campaigns, "overload") for arm in noted.arms}
+    stored = {
+        "/".join(place.relative_to(directory).parts[:2])
+        for pattern in ("*/*/evidence.json", "overload/*/overload.json")
+        for place in directory.glob(pattern)
+    }
+    if stored - known:
+        raise not_whole(
+            directory, f"evidence that it does not name: {', '.join(sorted(stored - known))}"
+        )
 
 
 def _judged_by(judge: str, report: Report) -> Report:

@@ -72,13 +72,17 @@ def without_a_call(records: list[str]) -> list[str]:
         (lambda home: experiment(home, seed=2), "its seed is 2"),
         (lambda home: experiment(home, arms=ARMS[:1]), "it has settings of"),
         (
+            lambda home: experiment(home, arms=ARMS[:1], settings={ARMS[0]: {}}),
+            r"does not name: block-01/temporal\+tuned, overload/temporal\+tuned",
+        ),
+        (
             lambda home: keep(Planted().case("temporal+tuned"), home / "block-01" / "hand_rolled"),
             "holds evidence of temporal",
         ),
     ],
     ids=[
         *("cut", "emptied", "of another kind", "a call taken out", "empty scene"),
-        *("a list", "another seed", "an arm taken out", "another arm's"),
+        *("a list", "another seed", "an arm taken out", "and its settings", "another arm's"),
     ],
 )
 def test_damaged_evidence_is_one_sentence_and_nothing_is_written(

@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.bench import Bench
 from benchmarks.databases import benchmark_server
 from benchmarks.peers import PEERS, Peer, load_peer
-from benchmarks.plots import draw_growth, draw_rates
+from benchmarks.plots import draw_durations, draw_growth, draw_rates
 from benchmarks.report import (
     BENCH,
     OWNERSHIP,
@@ -91,6 +91,7 @@ def main(
     folder = (output or Path("results") / name) / report.utc.replace(":", "")
     write_json(report, folder / "bench.json")
     draw_rates(report, folder / "rates.png")
+    draw_durations(report, folder / "durations.png")
     draw_growth(report, folder / "growth.png")
     print_table(report, Console())
     click.echo(f"written: {folder}")

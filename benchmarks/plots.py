@@ -1,7 +1,8 @@
-"""Two pictures: rates by contender, and how the cost grows."""
+"""Three pictures: rates by contender, durations by contender, and how the cost grows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -14,19 +15,36 @@ matplotlib.use("Agg")
 
 def draw_rates(report: Report, path: Path) -> None:
     """One row of points per contender, a point per round, for each contest."""
-    if not report.rounds:
+    _draw_rows(
+        {it.contest: it.rates for it in report.rounds}, [it.unit for it in report.rounds], path
+    )
+
+
+def draw_durations(report: Report, path: Path) -> None:
+    """One row of points per contender, a point per sample, for each row about ownership."""
+    groups: dict[str, dict[str, Sequence[float]]] = {}
+    for title, seconds in report.samples.items():
+        row, _, contender = title.partition(": ")
+        groups.setdefault(row, {})[contender] = seconds
+    _draw_rows(groups, ["seconds"] * len(groups), path)
+
+
+def _draw_rows(
+    groups: Mapping[str, Mapping[str, Sequence[float]]], units: Sequence[str], path: Path
+) -> None:
+    if not groups:
         return
-    figure = Figure(figsize=(9, 1.9 * len(report.rounds)), layout="constrained")
-    for axes, contest in zip(
-        figure.subplots(len(report.rounds), squeeze=False)[:, 0], report.rounds, strict=True
-    ):
-        names = list(contest.rates)[::-1]
+    heights = [0.8 + 0.25 * len(rows) for rows in groups.values()]
+    figure = Figure(figsize=(9, sum(heights)), layout="constrained")
+    every = figure.subplots(len(groups), squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (title, rows), unit in zip(every, groups.items(), units, strict=True):
+        names = list(rows)[::-1]
         for place, name in enumerate(names):
-            axes.plot(contest.rates[name], [place] * len(contest.rates[name]), "o", alpha=0.6)
+            axes.plot(rows[name], [place] * len(rows[name]), "o", alpha=0.6)
         axes.set_yticks(range(len(names)), names)
         axes.set_xscale("log")
-        axes.set_title(contest.contest, loc="left", fontsize=10)
-        axes.set_xlabel(contest.unit)
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.set_xlabel(unit)
         axes.grid(axis="x", which="both", alpha=0.3)
     figure.savefig(path, dpi=120)
 

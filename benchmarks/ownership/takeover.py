@@ -18,12 +18,12 @@ from comparison.cluster import Process
 
 BATCH = 20  # victims alive at the same time
 SETTLED = 1.5  # seconds: many looks at the locks
-APART = 0.6  # seconds between two kills of a batch
+APART = 0.4  # seconds between two kills of a batch
 AT_WORK = Hold(seconds=600)
 
 
 async def takeovers(
-    contender: Contender, directory: Path, kills: int, *, watched: float = 60.0
+    contender: Contender, directory: Path, kills: int, *, watched: float = 300.0
 ) -> list[float]:
     """Seconds from SIGKILL to the first sign of the survivor at the same step, for each kill.
 

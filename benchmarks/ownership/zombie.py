@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.ownership.holding import Hold
 from benchmarks.ownership.scene import Contender, Scene
 
-LONG = Hold(seconds=7, tick=0.01)
+LONG = Hold(seconds=6, tick=0.01)
 SHORT = Hold(seconds=1, tick=0.01)  # over before the pause is
 NOTICED = 0.02  # seconds between two looks at the outcome
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dbos import DBOS, DBOSClient, EnqueueOptions
+from dbos import DBOS, DBOSClient, EnqueueOptions, run_dbos_database_migrations
 
 from benchmarks.peers import Peer
 from benchmarks.peers.clock import by_clients, until_done
@@ -49,18 +49,17 @@ async def steps(url: str, count: int) -> Timing:
 
 
 async def _work(url: str, count: int, *, steps: int) -> Timing:
-    async with _launched(url, listening=False):
-        pass  # makes the schema
+    await asyncio.to_thread(run_dbos_database_migrations, system_database_url=url)
     client = DBOSClient(system_database_url=url, system_database_pool_size=CLIENTS)
     options = EnqueueOptions(**WORK, app_version="bench")
     await by_clients(CLIENTS, count, lambda n: client.enqueue_async(options, steps))
     client.destroy()
-    async with _launched(url, listening=True):
+    async with _launched(url):
         return await until_done(url, ALL_DONE, _start, count, asyncio.Event().wait())
 
 
 @asynccontextmanager
-async def _launched(url: str, *, listening: bool) -> AsyncIterator[None]:
+async def _launched(url: str) -> AsyncIterator[None]:
     DBOS(
         config={
             "name": "bench",
@@ -70,11 +69,8 @@ async def _launched(url: str, *, listening: bool) -> AsyncIterator[None]:
             "log_level": "ERROR",
         }
     )
-    if not listening:
-        DBOS.listen_queues([])
     DBOS.launch()
-    if listening:
-        await DBOS.register_queue_async("bench", worker_concurrency=100, polling_interval_sec=0.05)
+    await DBOS.register_queue_async("bench", worker_concurrency=100, polling_interval_sec=0.05)
     try:
         yield
     finally:
@@ -83,8 +79,7 @@ async def _launched(url: str, *, listening: bool) -> AsyncIterator[None]:
 
 async def enqueue(url: str, count: int) -> Timing:
     """Single `enqueue_async` by 16 concurrent clients over a pool of 16."""
-    async with _launched(url, listening=False):
-        pass
+    await asyncio.to_thread(run_dbos_database_migrations, system_database_url=url)
     client = DBOSClient(system_database_url=url, system_database_pool_size=CLIENTS)
     try:
         return await by_clients(CLIENTS, count, lambda n: client.enqueue_async(WORK, 1))

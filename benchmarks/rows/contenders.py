@@ -1,7 +1,8 @@
 """Who is in the rows about ownership, and with which settings.
 
 `SOON` has settings with which each library that can take over does so within seconds; one that
-needs an operator has its defaults. `DEFAULTS` is what a new user gets.
+needs an operator has its defaults. `NOTIFIED` are those that push a cancel at once. `DEFAULTS` is
+what a new user gets.
 """
 
 from __future__ import annotations
@@ -84,17 +85,22 @@ SOON: Mapping[str, Chosen] = {
     DBOS: Chosen("dbos", "an operator resumes the workflow"),
 }
 
+NOTIFIED: Mapping[str, Chosen] = {
+    PGQUEUER: Chosen("pgqueuer", "by a NOTIFY sent beside its write, not after it"),
+    PROCRASTINATE: Chosen("procrastinate", "pushed by NOTIFY"),
+}
+
 DEFAULTS: Mapping[str, Chosen] = {
-    OURS: Chosen("hand_rolled", "its defaults: lease 10 s, crash detection off"),
+    OURS: Chosen("hand_rolled", "lease 10 s, crash detection off"),
     TEMPORAL: Chosen(
         "temporal",
         "arm `stock`: heartbeat timeout 30 s",
         {"TEMPORAL_VERSION_ARM": "stock"},
     ),
-    PGQUEUER: Chosen("pgqueuer", "its defaults: heartbeat_timeout 30 s, dequeue_timeout 30 s"),
-    PROCRASTINATE: Chosen("procrastinate", "its defaults: nobody asks for stalled jobs"),
-    ABSURD: Chosen("absurd", "its defaults: claim_timeout 120 s; one step without heartbeat()"),
-    DBOS: Chosen("dbos", "its defaults, without Conductor; each executor with an id of its own"),
+    PGQUEUER: Chosen("pgqueuer", "heartbeat_timeout 30 s, dequeue_timeout 30 s"),
+    PROCRASTINATE: Chosen("procrastinate", "nobody asks for stalled jobs"),
+    ABSURD: Chosen("absurd", "claim_timeout 120 s; one step without heartbeat()"),
+    DBOS: Chosen("dbos", "without Conductor; each executor with an id of its own"),
 }
 
 

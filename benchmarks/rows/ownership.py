@@ -7,8 +7,10 @@ made of their own timeouts wait side by side.
 from __future__ import annotations
 
 import asyncio
+import math
 import statistics
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 from benchmarks import targets
 from benchmarks.bench import Bench
@@ -24,44 +26,46 @@ from benchmarks.targets import Target
 from comparison.stats import needed_for
 
 ZOMBIE, CANCEL = "zombie", "cancel → running step is told"
-WATCHED_SOON, WATCHED = 60.0, 300.0  # seconds that a run is watched whose worker was killed
+WATCHED = 300.0  # seconds that a run is watched whose worker was killed
 KILLS, PAUSES, PUSHED, UNTOLD = 3, 3, 60, 10  # of each peer
 GROUP = 10  # cancelled at a time where more would be a test of the server's capacity
 SHORT = 3.0  # seconds of a step that nobody tells of its cancellation
+
+T = TypeVar("T")
 
 
 async def takeover(bench: Bench) -> None:
     """SIGKILL → another worker at the same step: our lease is 60 s, peers are at their best."""
     async with contending(bench, {who.OURS: who.CRASH}) as [ours]:
         found = await takeovers(ours, bench.directory, bench.size(60, 6))
-    bench.samples[f"{TAKEOVER}, s"] = found
+    bench.samples[f"{TAKEOVER}: {ours.name}"] = found
     note = f"{ours.words}, survivor with free capacity"
     _durations(bench, TAKEOVER, found, targets.TAKEOVER_P95, note)
+    if bench.quick:
+        return
     middle = statistics.median(found)
-
-    async def measure(peer: Contender) -> None:
-        _taken(bench, peer, await takeovers(peer, bench.directory, KILLS), WATCHED_SOON, middle)
-
-    if not bench.quick:
-        chosen = {name: one for name, one in who.SOON.items() if name != who.DBOS}
-        await _side_by_side(bench, TAKEOVER, chosen, measure)
+    chosen = {name: one for name, one in who.SOON.items() if name != who.DBOS}
+    async for peer, theirs in _side_by_side(
+        bench, TAKEOVER, chosen, lambda peer: takeovers(peer, bench.directory, KILLS)
+    ):
+        _taken(bench, peer, theirs, middle)
 
 
 async def takeover_at_defaults(bench: Bench) -> None:
     """The same without any setting, watched for five minutes; and DBOS, started again."""
-
-    async def measure(one: Contender) -> None:
-        found = await takeovers(one, bench.directory, KILLS, watched=WATCHED)
-        _taken(bench, one, found, WATCHED, 0)
-
-    async def again(one: Contender) -> None:
-        _taken(bench, one, await restarts(one, bench.directory, KILLS), WATCHED, 0)
-
+    chosen = {f"{name} at its defaults": one for name, one in who.DEFAULTS.items()}
     words = "no survivor: a process with the dead one's executor id is started at once"
-    await asyncio.gather(
-        _side_by_side(bench, TAKEOVER, who.DEFAULTS, measure),
-        _side_by_side(bench, TAKEOVER, {f"{who.DBOS} started again": Chosen("dbos", words)}, again),
-    )
+    again = Chosen("dbos", words)
+
+    async def measure(one: Contender) -> list[float]:
+        if one.words == words:
+            return await restarts(one, bench.directory, KILLS)
+        return await takeovers(one, bench.directory, KILLS, watched=WATCHED)
+
+    async for one, found in _side_by_side(
+        bench, TAKEOVER, {**chosen, f"{who.DBOS} started again": again}, measure
+    ):
+        _taken(bench, one, found, 0)
 
 
 async def zombie(bench: Bench) -> None:
@@ -69,92 +73,76 @@ async def zombie(bench: Bench) -> None:
     pauses = bench.size(PAUSES, 1)
     async with contending(bench, {who.OURS: who.SHORT_LEASE}) as [ours]:
         found = await zombies(ours, bench.directory, pauses)
-    bench.samples["zombie goes on working, s"] = found.went_on
     _zombies(bench, ours, found, 0)
-
-    async def measure(peer: Contender) -> None:
-        _zombies(bench, peer, await zombies(peer, bench.directory, pauses), max(found.went_on))
-
-    chosen = who.SOON if not bench.quick else {who.PGQUEUER: who.SOON[who.PGQUEUER]}
-    await _side_by_side(bench, ZOMBIE, chosen, measure)
+    chosen = {who.PGQUEUER: who.SOON[who.PGQUEUER]} if bench.quick else who.SOON
+    async for peer, theirs in _side_by_side(
+        bench, ZOMBIE, chosen, lambda peer: zombies(peer, bench.directory, pauses)
+    ):
+        _zombies(bench, peer, theirs, max(found.went_on))
 
 
 async def cancel(bench: Bench) -> None:
     """Cancel request → the running step is told."""
     async with contending(bench, {who.OURS: who.PUSHED}) as [ours]:
         found = (await cancellations(ours, bench.directory, bench.size(100, 60))).seconds
-    bench.samples[f"{CANCEL}, s"] = found
+    bench.samples[f"{CANCEL}: {ours.name}"] = found
     _durations(bench, CANCEL, found, targets.CANCEL_P95, f"request included; {ours.words}")
-    middle = statistics.median(found)
-
-    async def pushed(peer: Contender) -> None:
-        cancelled = await cancellations(peer, bench.directory, PUSHED)
-        _cancelled(bench, peer, cancelled, middle)
-
-    async def in_groups(peer: Contender) -> None:
-        # The development server's SQLite has one writer: more beats at a time than these wait.
-        cancelled = await cancellations(peer, bench.directory, PUSHED, at_once=GROUP)
-        _cancelled(bench, peer, cancelled, middle)
-
-    async def untold(peer: Contender) -> None:
-        cancelled = await cancellations(peer, bench.directory, UNTOLD, step=SHORT)
-        _cancelled(bench, peer, cancelled, middle)
-
-    push = "pushed by NOTIFY"
-    await _side_by_side(bench, CANCEL, {who.PGQUEUER: Chosen("pgqueuer", push)}, pushed)
-    if bench.quick:
-        return
-    await _side_by_side(bench, CANCEL, {who.PROCRASTINATE: Chosen("procrastinate", push)}, pushed)
-    silent = {
-        who.DBOS: Chosen("dbos", "its defaults"),
+    untold = {
+        who.DBOS: who.DEFAULTS[who.DBOS],
         f"{who.ABSURD} without heartbeat()": who.DEFAULTS[who.ABSURD],
     }
-    await asyncio.gather(
-        _side_by_side(bench, CANCEL, {who.TEMPORAL: who.SOON[who.TEMPORAL]}, in_groups),
-        _side_by_side(bench, CANCEL, {who.ABSURD: who.SOON[who.ABSURD]}, pushed),
-        _side_by_side(bench, CANCEL, silent, untold),
-    )
+
+    async def measure(peer: Contender) -> Cancelled:
+        if peer.name in untold:
+            return await cancellations(peer, bench.directory, UNTOLD, step=SHORT)
+        at_once = GROUP if peer.holder == "temporal" else None
+        return await cancellations(peer, bench.directory, PUSHED, at_once=at_once)
+
+    beating = {name: who.SOON[name] for name in (who.TEMPORAL, who.ABSURD)}
+    pushing = [{name: one} for name, one in who.NOTIFIED.items()]  # one after the other
+    for chosen in pushing[:1] if bench.quick else [*pushing, beating | untold]:
+        async for peer, theirs in _side_by_side(bench, CANCEL, chosen, measure):
+            _cancelled(bench, peer, theirs, statistics.median(found))
 
 
 async def _side_by_side(
     bench: Bench,
     row: str,
     chosen: Mapping[str, Chosen],
-    measure: Callable[[Contender], Awaitable[None]],
-) -> None:
+    measure: Callable[[Contender], Awaitable[T]],
+) -> AsyncIterator[tuple[Contender, T]]:
     """Measure several at the same time; what goes wrong with one must not cost the others."""
-
-    async def guarded(peer: Contender) -> None:
-        try:
-            await measure(peer)
-        except Exception as error:
-            bench.failed(row, peer.name, error)
-
     async with contending(bench, chosen) as peers:
-        await asyncio.gather(*(guarded(peer) for peer in peers))
+        found = await asyncio.gather(*map(measure, peers), return_exceptions=True)
+    for peer, it in zip(peers, found, strict=True):
+        if isinstance(it, Exception):
+            bench.failed(row, peer.name, it)
+        elif isinstance(it, BaseException):
+            raise it
+        else:
+            yield peer, it
 
 
-def _taken(
-    bench: Bench, one: Contender, found: Sequence[float], watched: float, ours: float
-) -> None:
+def _taken(bench: Bench, one: Contender, found: Sequence[float], ours: float) -> None:
     """The row of a contender with a few kills, some of which nobody may have taken over."""
-    taken = sorted(seconds for seconds in found if seconds < watched)
+    taken = sorted(seconds for seconds in found if math.isfinite(seconds))
     said = ", ".join(f"{seconds:.1f}" for seconds in taken) + " s" if taken else ""
     if len(taken) < len(found):
-        never = f"never in {watched:g} s ({len(found) - len(taken)} of {len(found)} kills)"
+        never = f"never in {WATCHED:g} s ({len(found) - len(taken)} of {len(found)} kills)"
         said = f"{never}; {said}" if said else never
     middle = statistics.median(found)
-    figure = Estimate(
-        value=min(middle, watched), low=None, high=None, n=len(found), beyond=middle > watched
-    )
+    is_seen = math.isfinite(middle)
+    value = middle if is_seen else WATCHED
+    figure = Estimate(value=value, low=None, high=None, n=len(found), beyond=not is_seen)
     note = f"{said}; {one.words}" + _sooner(middle, ours)
     bench.found(TAKEOVER, f"{one.name}, median of {len(found)}", figure, None, note, unit="s")
-    bench.samples[f"{TAKEOVER}, {one.name}, {one.words}, s"] = taken
+    bench.samples[f"{TAKEOVER}: {one.name}"] = taken
 
 
 def _zombies(bench: Bench, one: Contender, found: Zombies, ours: float) -> None:
     is_ours = one.name == who.OURS
     n = len(found.went_on)
+    bench.samples[f"zombie goes on working: {one.name}"] = found.went_on
     accepted = Estimate(value=found.accepted, low=None, high=None, n=found.late_results)
     bench.found(
         ZOMBIE,
@@ -175,7 +163,7 @@ def _zombies(bench: Bench, one: Contender, found: Zombies, ours: float) -> None:
 
 def _cancelled(bench: Bench, one: Contender, found: Cancelled, ours: float) -> None:
     n, middle = len(found.seconds), statistics.median(found.seconds)
-    bench.samples[f"{CANCEL}, {one.name}, s"] = found.seconds
+    bench.samples[f"{CANCEL}: {one.name}"] = found.seconds
     if found.told < n:
         figure = Estimate(value=max(found.seconds), low=None, high=None, n=n)
         note = f"at the step's end: {n - found.told} of {n} steps of {SHORT:g} s; {one.words}"

@@ -116,7 +116,7 @@ async def growth(bench: Bench) -> None:
         bench.growth["claim p50, ms, by pending runs"] = await by_backlog(url, backlogs)
     async with bench.server.database() as url:
         bench.growth["claims/s, by claiming clients"] = await by_clients(
-            url, [1, 2, 4, 8, 16, 32], bench.size(3, 1)
+            url, [1, 2, 4, 8, 16, 32], bench.size(2, 1)
         )
     async with bench.server.database() as url:
         bench.growth["heartbeat p50, ms, by runs renewed"] = await by_renewals(

@@ -101,7 +101,7 @@ async def temporal(bench: Bench) -> None:
     task leaves one that fires ten seconds later, which would else be work during the next measure.
     """
     plugin = engine_plugin("temporal")
-    count = bench.size(250, 40)
+    count = bench.size(200, 40)
     entries = {
         "temporal_version": Entry("temporal", "ours", count),
         "the bare SDK": Entry("temporal", "bare", count),

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 from rich.console import Console
 
 from benchmarks.__main__ import LIMITS, MEASURED, README, main
 from benchmarks.bench import UNDISTURBED, Bench
 from benchmarks.peers import PEERS, load_peer
 from benchmarks.peers.holders import HOLDERS, load_holder
+from benchmarks.plots import draw_durations, draw_rates
 from benchmarks.ratios import median, p95, ratio, ratio_of_medians
 from benchmarks.report import (
     BENCH,
@@ -61,7 +63,7 @@ def report(*more: Finding) -> Report:
         settings={"peer": "its settings"},
         findings=[row, *more],
         rounds=[Rounds(contest="claims", unit="claims/s", rates={"ours": [3.0], "theirs": [4.0]})],
-        samples={"takeover": [0.3, 0.4]},
+        samples={"takeover: ours": [0.3, 0.4]},
         growth={"claim p50, ms, by pending runs": [(1000, 1.0)]},
         row_seconds={"claims": 31.4, "growth": 26.0},
     )
@@ -156,6 +158,18 @@ def test_a_figure_shows_its_interval() -> None:
 def test_the_json_holds_everything(tmp_path: Path) -> None:
     write_json(report(), tmp_path / "deep" / "bench.json")
     assert Report.model_validate_json((tmp_path / "deep" / "bench.json").read_text()) == report()
+
+
+def test_each_row_of_durations_gets_its_part_of_the_picture(tmp_path: Path) -> None:
+    draw_durations(report(), tmp_path / "one.png")
+    more = report().model_copy(
+        update={"samples": {"takeover: ours": [0.3], "takeover: theirs": [], "cancel: ours": [1.0]}}
+    )
+    draw_durations(more, tmp_path / "two.png")
+    one, two = (imread(tmp_path / name) for name in ("one.png", "two.png"))
+    assert two.shape[0] > one.shape[0]  # two rows of pictures are higher than one
+    draw_rates(report().model_copy(update={"rounds": []}), tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
 
 
 def test_only_the_readmes_own_section_is_replaced(tmp_path: Path) -> None:

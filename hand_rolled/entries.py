@@ -1,13 +1,16 @@
-"""What a journal holds: places, outcomes, and how values become text for PostgreSQL."""
+"""What a journal holds: places, outcomes; how values become text for PostgreSQL, and digests."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, NamedTuple
 
 from pydantic import JsonValue
+
+from two_workers.protocol import Run
 
 Statements = Sequence[tuple[LiteralString, Mapping[str, Any]]]
 
@@ -75,3 +78,18 @@ _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",",
 def as_text(value: str) -> str:
     """Text for a `text` column, which cannot hold NUL or a lone surrogate."""
     return value.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
+
+
+def digest_of(run: Run) -> str:
+    """What makes a run the same run: everything but its id and its priority.
+
+    Of the JSON of these four, put together by hand: an encoder takes twice as long.
+    """
+    budget = "null" if run.budget is None else run.budget
+    payload = _CANONICAL.encode(run.payload)
+    kind, tenant = as_json(run.kind), as_json(run.tenant)
+    content = f'{{"budget":{budget},"kind":{kind},"payload":{payload},"tenant":{tenant}}}'
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

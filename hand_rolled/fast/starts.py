@@ -7,39 +7,42 @@ returns when its own run is durable, as ever.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, LiteralString
 
 from psycopg.errors import UniqueViolation
+from pydantic import JsonValue
 
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
-from hand_rolled.entries import as_json
+from hand_rolled.entries import as_json, digest_of
+from two_workers.protocol import Run
 
 MAX_ROWS = 500
 BULK_ROWS, IN_FLIGHT = 500, 2
 """While the database inserts two groups of so many, the client prepares the next."""
 TURN = 100
-"""So many are prepared before whatever else runs on this loop, and what is to be sent, gets on."""
+"""So many are prepared before whatever else is to be done on this loop gets its turn: the sending
+of the group before, for one."""
 
 # (nothing) → pending, many at once. All or nothing: one run that exists refuses them all.
 # Runs and tenants are inserted in one order, so two clients that start the same runs in the same
 # moment wait for each other instead of deadlocking.
-# A column is a JSON array: rows as JSON objects cost the server more, and PostgreSQL's own arrays
-# cost our driver more. COPY would save a little, but it is a statement that a paused client leaves
-# half sent, with its transaction open, and no timeout of the server ends it.
+# A column is a JSON array: objects would cost the server more, PostgreSQL's own arrays our driver.
+# COPY would cost a little less still, but a client that is paused in the middle of one leaves its
+# transaction open, and no timeout of the server ends that.
 ENQUEUE_NEW = """
 WITH tenant AS (
     INSERT INTO tenants (tenant) SELECT json_array_elements_text(%(tenants)s)
     ON CONFLICT DO NOTHING
 )
 INSERT INTO runs (run_id, kind, tenant, priority, payload, budget, digest)
-SELECT run_id, kind, tenant, priority::smallint, payload::json, budget::bigint, digest
+SELECT run_id, kind, tenant, priority::smallint, payload, budget::bigint, digest
 FROM ROWS FROM (
     json_array_elements_text(%(run_id)s), json_array_elements_text(%(kind)s),
     json_array_elements_text(%(tenant)s), json_array_elements_text(%(priority)s),
-    json_array_elements_text(%(payload)s), json_array_elements_text(%(budget)s),
+    json_array_elements(%(payload)s), json_array_elements_text(%(budget)s),
     json_array_elements_text(%(digest)s)
 ) AS asked (run_id, kind, tenant, priority, payload, budget, digest)
 """
@@ -52,8 +55,6 @@ SELECT run_id, digest FROM runs WHERE run_id IN (SELECT json_array_elements_text
 """
 SHOW = "SELECT * FROM runs_seen WHERE run_id = ANY (%(run_ids)s)"
 
-Values = dict[str, Any]
-"""The columns of a run to be started; `payload` is JSON text."""
 Columns = dict[str, str]
 """Many runs, a JSON array per column."""
 
@@ -63,27 +64,27 @@ class Starts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: dict[str, tuple[Values, asyncio.Future[Row]]] = {}
+        self._waiting: dict[str, tuple[Run, asyncio.Future[Row]]] = {}
         self._sending: asyncio.Task[None] | None = None
 
-    async def start(self, values: Values) -> Row:
+    async def start(self, run: Run) -> Row:
         """The run's row as `runs_seen` shows it, whether it is new or was there already."""
-        run_id = values["run_id"]
-        if run_id not in self._waiting:
+        as_json(run.payload)  # what cannot be stored fails its own caller, not the whole group
+        if run.run_id not in self._waiting:
             future: asyncio.Future[Row] = asyncio.get_running_loop().create_future()
-            self._waiting[run_id] = (values, future)
+            self._waiting[run.run_id] = (run, future)
             if self._sending is None or self._sending.done():
                 self._sending = asyncio.create_task(self._send_all())
-        return await asyncio.shield(self._waiting[run_id][1])
+        return await asyncio.shield(self._waiting[run.run_id][1])
 
-    async def start_many(self, runs: Iterable[Values]) -> dict[str, str]:
+    async def start_many(self, runs: Iterable[Run]) -> dict[str, str]:
         """Start them all. Returns the digests in force of those that may have existed."""
         rest = iter(runs)
         sending: list[asyncio.Task[dict[str, str]]] = []
         known: dict[str, str] = {}
         try:
-            while group := await _next_group(rest):
-                columns = _columns(group)
+            while group := list(islice(rest, BULK_ROWS)):
+                columns = await _columns(group)
                 if len(sending) == IN_FLIGHT:
                     known |= await sending.pop(0)
                 # A client that repeats itself would be refused each time.
@@ -100,9 +101,8 @@ class Starts:
             names = list(self._waiting)[:MAX_ROWS]
             group = {name: self._waiting.pop(name) for name in names}
             try:
-                await self._fetch(
-                    ENQUEUE_MANY, **_columns([values for values, _ in group.values()])
-                )
+                columns = await _columns([run for run, _ in group.values()])
+                await self._fetch(ENQUEUE_MANY, **columns)
                 for row in await self._fetch(SHOW, run_ids=names):
                     group[row["run_id"]][1].set_result(row)
             except Exception as error:  # whatever it is, each caller must hear of it
@@ -130,16 +130,21 @@ class Starts:
             raise unavailable(error) from error
 
 
-async def _next_group(rest: Iterator[Values]) -> list[Values]:
-    """Up to `BULK_ROWS` of them."""
-    group: list[Values] = []
-    while len(group) < BULK_ROWS and (some := list(islice(rest, TURN))):
-        group += some
-        await asyncio.sleep(0)
-    return group
-
-
-def _columns(runs: Sequence[Values]) -> Columns:
-    ordered = sorted(runs, key=itemgetter("run_id"))
-    columns = {name: as_json([values[name] for values in ordered]) for name in ordered[0]}
-    return columns | {"tenants": as_json(sorted({values["tenant"] for values in runs}))}
+async def _columns(runs: Sequence[Run]) -> Columns:
+    ordered = sorted(runs, key=attrgetter("run_id"))
+    digests: list[JsonValue] = []
+    for number, run in enumerate(ordered):
+        if number % TURN == 0:
+            await asyncio.sleep(0)
+        digests.append(digest_of(run))
+    columns: dict[str, list[JsonValue]] = {
+        "run_id": [run.run_id for run in ordered],
+        "kind": [run.kind for run in ordered],
+        "tenant": [run.tenant for run in ordered],
+        "priority": [run.priority for run in ordered],
+        "payload": [run.payload for run in ordered],
+        "budget": [run.budget for run in ordered],
+        "digest": digests,
+        "tenants": [*sorted({run.tenant for run in runs})],
+    }
+    return {name: as_json(values) for name, values in columns.items()}

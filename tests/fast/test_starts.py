@@ -8,7 +8,6 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import hypothesis.strategies as st
@@ -16,17 +15,17 @@ import psycopg
 import pytest
 from hypothesis import example, given
 
-from hand_rolled.engine import digest_of
+from hand_rolled.entries import digest_of
+from hand_rolled.fast import starts
 from hand_rolled.fast.starts import (
     BULK_ROWS,
     ENQUEUE_MANY,
     ENQUEUE_NEW,
     IN_FLIGHT,
     Starts,
-    Values,
 )
 from tests.hand_rolled.bench import KIND, Store
-from two_workers import Run, RunConflict
+from two_workers import Run, RunConflict, RunView
 
 MANY = BULK_ROWS * (IN_FLIGHT + 1) + 10
 
@@ -129,30 +128,42 @@ async def test_a_commit_whose_answer_is_lost_is_no_conflict(
     assert await started(store) == MANY
 
 
-async def test_the_first_group_is_under_way_before_the_next_is_prepared(store: Store) -> None:
-    asked = """
+async def test_the_first_group_is_under_way_before_the_next_is_prepared(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = """
         SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND wait_event_type = 'Lock' AND query LIKE '%INSERT INTO runs%'
     """
+    asked = runs(2 * BULK_ROWS)
 
-    def values(eye: psycopg.Connection) -> Iterator[Values]:
-        for number in range(2 * BULK_ROWS):
-            if number == 2 * BULK_ROWS - 1:
-                # Nothing else runs on this loop meanwhile: what is not sent by now never is.
-                deadline = time.monotonic() + 20
-                while eye.execute(asked).fetchone() == (0,):
-                    assert time.monotonic() < deadline, "the database waits for the client"
-            yield {
-                "run_id": f"run-{number:05}", "kind": KIND, "tenant": "default", "priority": 3,
-                "payload": "1", "budget": None, "digest": "",
-            }  # fmt: skip
+    def watched(run: Run) -> str:
+        if run is asked[-1]:
+            # Nothing else runs on this loop meanwhile: what is not sent by now never is.
+            deadline = time.monotonic() + 20
+            while eye.execute(waiting).fetchone() == (0,):
+                assert time.monotonic() < deadline, "the database waits for the client"
+        return digest_of(run)
 
+    monkeypatch.setattr(starts, "digest_of", watched)
+    monkeypatch.setattr(starts, "TURN", 5)
+    await store.database.fetch("SELECT 1")  # connected, and its plans are fresh
     with psycopg.connect(store.url, autocommit=True) as eye:
         async with store.holding("LOCK TABLE runs"):
-            starting = asyncio.create_task(Starts(store.database).start_many(values(eye)))
+            starting = asyncio.create_task(Starts(store.database).start_many(asked))
             await store.until_blocked(IN_FLIGHT)
         assert await starting == {}
-    assert await started(store) == 2 * BULK_ROWS
+    assert await started(store) == len(asked)
+
+
+async def test_a_run_that_cannot_be_stored_fails_alone(store: Store) -> None:
+    bad = Run(run_id="bad", kind=KIND, payload=float("nan"))
+    good = [store.engine.start(run) for run in runs(3)]
+    refused, *views = await asyncio.gather(store.engine.start(bad), *good, return_exceptions=True)
+    assert isinstance(refused, ValueError)
+    assert [view.run_id for view in views if isinstance(view, RunView)] == [
+        run.run_id for run in runs(3)
+    ]
 
 
 NASTY = 'quote " backslash \\ brace {},\n emoji \U0001f600'

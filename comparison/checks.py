@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.crowd.checks import CROWD_CHECKS
 from comparison.evidence import Case
 from comparison.owner_checks import OWNER_CHECKS
-from comparison.promises import why_not
+from comparison.promises import why_not_promised
 from comparison.run_checks import RUN_CHECKS
 from comparison.trust_check import TRUST_CHECK
 from comparison.verdicts import Verdict, not_promised
@@ -19,5 +19,5 @@ def judge(case: Case) -> list[Verdict]:
 
 
 def _as_promised(arm: str, verdict: Verdict) -> Verdict:
-    why = why_not(arm, verdict.invariant)
+    why = why_not_promised(arm, verdict.invariant)
     return verdict if why is None else not_promised(verdict, why)

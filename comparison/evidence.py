@@ -21,7 +21,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from comparison.crowd.notes import Notes
-from comparison.kinds import SPARING, FaultKind, Point
+from comparison.kinds import SPARING, CrashPoint, FaultKind
 from comparison.ledger import Index, Ledger, run_of
 from two_workers import Fence, RunState, StepRecord
 
@@ -93,7 +93,7 @@ class FaultRecord(_Frozen):
 
     number: int
     kind: FaultKind
-    point: Point
+    point: CrashPoint
     phase: float
     victim: str = ""
     held_key: str | None = None

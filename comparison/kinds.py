@@ -34,11 +34,11 @@ FaultKind = Literal[
 ]
 """Only the ladder plans a `hang`."""
 
-Point = Literal[
+CrashPoint = Literal[
     "begin", "during", "reply", "record", "between", "heartbeat", "cancel", "finish", "idle"
 ]
 
-POINTS: dict[Point, str] = {
+POINTS: dict[CrashPoint, str] = {
     "begin": "before the call's work",
     "during": "while the call is under way",
     "reply": "answer paid, not yet with the worker",
@@ -50,10 +50,10 @@ POINTS: dict[Point, str] = {
     "idle": "no call in flight, asking for work",
 }
 
-CALLING: tuple[Point, ...] = ("begin", "during", "reply", "heartbeat", "finish")
+CALLING: tuple[CrashPoint, ...] = ("begin", "during", "reply", "heartbeat", "finish")
 """The points at which the victim is in a call of a run that it must then lose, if it loses any."""
-EVERYWHERE: tuple[Point, ...] = tuple(POINTS)
-WITH_SOMETHING_TO_RECORD: tuple[Point, ...] = ("reply", "finish")
+EVERYWHERE: tuple[CrashPoint, ...] = tuple(POINTS)
+WITH_SOMETHING_TO_RECORD: tuple[CrashPoint, ...] = ("reply", "finish")
 """Where a worker that is cut off has something to tell its server, which arrives too late."""
 
 
@@ -72,7 +72,7 @@ class Kind:
     """
 
     what: str
-    points: tuple[Point, ...]
+    points: tuple[CrashPoint, ...]
     takes_away: bool = False
     spares: bool = False
     returns: bool = False
@@ -187,7 +187,7 @@ class PlannedFault:
 
     number: int
     kind: FaultKind
-    point: Point
+    point: CrashPoint
     call: CallKind
     occurrence: int
     phase: float

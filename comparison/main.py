@@ -28,9 +28,9 @@ from pathlib import Path
 from rich.console import Console
 
 from comparison.arms import ARMS, Arm, find_arm
-from comparison.breakers.catalogue import STALL_SECONDS, find_kind, why_not
+from comparison.breakers.catalogue import STALL_SECONDS, find_kind, why_not_brought
 from comparison.kinds import KINDS, FaultKind
-from comparison.overloads import overload_all
+from comparison.overloads import has_overloads, keep_overloads
 from comparison.patience import expect_outages
 from comparison.plan import Plan, arm_order, grid, make_plan, spread
 from comparison.plan import blocks as deal
@@ -135,12 +135,11 @@ async def _overload(directory: Path, arms: Sequence[Arm]) -> None:
     progress = Progress(Console())
     with progress.live():
         for arm in arms:
-            place = directory / "overload" / arm.name
-            if (place / "overload.json").exists():
+            if has_overloads(arm, directory):
                 continue
             began = time.monotonic()
-            await overload_all([arm], directory, lambda name, text: progress.within(name)(text))
-            note_part(place, time.monotonic() - began)
+            await keep_overloads(arm, directory, progress.within(arm.name))
+            note_part(directory / "overload" / arm.name, time.monotonic() - began)
 
 
 def _agree(directory: Path, asked: Mapping[str, object]) -> None:
@@ -163,7 +162,7 @@ def _announce(directory: Path, arms: Sequence[Arm], plans: Mapping[str, Plan]) -
             if (directory / name / arm.name / "evidence.json").exists():
                 kept += 1
                 continue
-            wanted = [f for f in plan.faults if why_not(f.kind, arm) is None]
+            wanted = [f for f in plan.faults if why_not_brought(f.kind, arm) is None]
             faults += len(wanted)
             seconds += AROUND_FAULTS + sum(_expected(arm, fault.kind) for fault in wanted)
     Console().print(

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -21,26 +21,35 @@ LIMITS = {"without": WITHOUT, "within": WITH}
 _OVERLOADS = TypeAdapter(dict[str, Overload])
 
 
-async def overload_all(
-    arms: Sequence[Arm], directory: Path, say: Callable[[str, str], None]
-) -> None:
-    """Load every arm that was not loaded yet; one that knows no limits, without them only."""
-    for arm in arms:
-        place = directory / "overload" / arm.name
-        if (place / "overload.json").exists():
-            continue
-        shutil.rmtree(place, ignore_errors=True)  # half done when it was interrupted
-        place.mkdir(parents=True)
-        found = {}
-        for name, limits in LIMITS.items():
-            say(arm.name, f"twice its capacity arrives, {name} limits")
-            try:
-                found[name] = await overload(arm, place / name, limits)
-            except BadInput as refusal:
-                say(arm.name, str(refusal))
-            except TimeoutError:  # hours of other figures must not be lost for this one
-                say(arm.name, "stood still for too long; not measured")
-        (place / "overload.json").write_bytes(_OVERLOADS.dump_json(found, indent=1))
+async def overloads(
+    arm: Arm, place: Path, say: Callable[[str], None]
+) -> AsyncIterator[tuple[str, Overload]]:
+    """Load an arm at twice its capacity, without limits and within them, under `place`.
+
+    One that knows no limits is loaded without them only.
+    """
+    for name, limits in LIMITS.items():
+        say(f"twice its capacity arrives, {name} limits")
+        try:
+            yield name, await overload(arm, place / name, limits)
+        except BadInput as refusal:
+            say(str(refusal))
+        except TimeoutError:  # hours of other figures must not be lost for this one
+            say("stood still for too long; not measured")
+
+
+async def keep_overloads(arm: Arm, directory: Path, say: Callable[[str], None]) -> None:
+    """Measure both, for a report on what is under `directory`."""
+    place = directory / "overload" / arm.name
+    shutil.rmtree(place, ignore_errors=True)  # half done when it was interrupted
+    place.mkdir(parents=True)
+    found = {name: seen async for name, seen in overloads(arm, place, say)}
+    (place / "overload.json").write_bytes(_OVERLOADS.dump_json(found, indent=1))
+
+
+def has_overloads(arm: Arm, directory: Path) -> bool:
+    """True when that was done already."""
+    return (directory / "overload" / arm.name / "overload.json").exists()
 
 
 def read_overloads(directory: Path, arm: str) -> Mapping[str, Overload]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import TypeVar
 
-from comparison.kinds import CALLING, KINDS, FaultKind, PlannedFault, Point
+from comparison.kinds import CALLING, KINDS, CrashPoint, FaultKind, PlannedFault
 from comparison.ledger import CallKind
 
 T = TypeVar("T")
-Cell = tuple[FaultKind, Point]
+Cell = tuple[FaultKind, CrashPoint]
 
 IMPORTANT: tuple[Cell, ...] = (
     *(("kill", point) for point in ("begin", "during", "reply")),
@@ -105,7 +105,7 @@ def spread(counts: Mapping[FaultKind, int]) -> list[Cell]:
     ]
 
 
-def _turns(kind: FaultKind) -> Iterator[Point]:
+def _turns(kind: FaultKind) -> Iterator[CrashPoint]:
     points = KINDS[kind].points
     return cycle([point for point in points if point in CALLING] or points)
 

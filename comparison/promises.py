@@ -34,6 +34,6 @@ NOT_PROMISED: Mapping[str, Mapping[str, str]] = {
 """By engine: no arm's settings change one of these."""
 
 
-def why_not(arm: str, invariant: str) -> str | None:
+def why_not_promised(arm: str, invariant: str) -> str | None:
     """Why an arm, by its name, does not promise the invariant; None when it does."""
     return NOT_PROMISED[find_arm(arm).engine].get(invariant)

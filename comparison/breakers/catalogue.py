@@ -42,7 +42,7 @@ BREAKERS: dict[FaultKind, Callable[[Aim], Breaker]] = {
 }
 
 
-def why_not(kind: FaultKind, arm: Arm, *, ours: bool = True) -> str | None:
+def why_not_brought(kind: FaultKind, arm: Arm, *, ours: bool = True) -> str | None:
     """None when a fault can be brought to an arm here, or why it cannot.
 
     `ours`: the server is the harness's own. (Whoever named a server may need TLS, whose
@@ -62,7 +62,7 @@ def why_not(kind: FaultKind, arm: Arm, *, ours: bool = True) -> str | None:
 
 def possible(plan: Plan, arm: Arm, say: Callable[[str], None], *, ours: bool) -> Plan:
     """The plan without the faults that cannot be brought to `arm` here; says which and why."""
-    reasons = {kind: why_not(kind, arm, ours=ours) for kind in plan.kinds}
+    reasons = {kind: why_not_brought(kind, arm, ours=ours) for kind in plan.kinds}
     for kind, reason in reasons.items():
         if reason is not None:
             say(f"no {kind}: {reason}")

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comparison.arms import Arm
-from comparison.breakers.catalogue import why_not
+from comparison.breakers.catalogue import why_not_brought
 from comparison.breakers.once import bring_once
-from comparison.breakers.overload import Overload, overload
+from comparison.breakers.overload import Overload
 from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.faults import takeovers
 from comparison.kinds import KINDS, FaultKind
 from comparison.measures.duplicates import duplicates
-from comparison.overloads import LIMITS
+from comparison.overloads import overloads
 from comparison.verdicts import EXIT_CODES, Outcome, worst
-from two_workers import BadInput
 
-RARE: tuple[FaultKind, ...] = tuple(
+BY_DEFAULT: tuple[FaultKind, ...] = tuple(
     kind for kind in KINDS if kind not in ("kill", "kill+cancel", "pause", "silence")
 )
 """Those that a quick comparison has few of, or none."""
@@ -48,7 +47,7 @@ async def bring_all(
         say(f"{kind}: {KINDS[kind].what}")
         for arm in arms:
             if KINDS[kind].postgres and arm.engine == "temporal":
-                say(f"    {arm.name:<18} {why_not(kind, arm)}")
+                say(f"    {arm.name:<18} {why_not_brought(kind, arm)}")
                 continue
             row = await _bring(kind, arm, directory / arm.name / kind)
             say(f"  {_SIGN[row.outcome]} {arm.name:<18} {row.story}")
@@ -63,13 +62,9 @@ async def load_all(arms: Sequence[Arm], directory: Path, say: Callable[[str], No
     """
     code = 0
     for arm in arms:
-        for name, limits in LIMITS.items():
-            say(f"overload of {arm.name}, {name} limits")
-            try:
-                seen = await overload(arm, directory / arm.name / f"overload-{name}", limits)
-            except BadInput as problem:
-                say(f"  ? {problem}")
-                continue
+        say(f"overload of {arm.name}")
+        place = directory / arm.name / "overload"
+        async for _, seen in overloads(arm, place, lambda text: say(f"  {text}")):
             say(f"  {_loaded(seen)}")
             code = max(code, int(seen.exceeded))
     return code
@@ -88,7 +83,7 @@ _SIGN = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?"}
 
 
 async def _bring(kind: FaultKind, arm: Arm, directory: Path) -> Row:
-    reason = why_not(kind, arm)
+    reason = why_not_brought(kind, arm)
     if reason is not None:
         return Row(kind, arm.name, Outcome.UNKNOWN, f"skipped: {reason}")
     return Row(kind, arm.name, *_told(await bring_once(arm, kind, directory)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from comparison.arms import Arm
 from comparison.evidence import Case
-from comparison.kinds import KINDS, FaultKind, PlannedFault, Point
+from comparison.kinds import KINDS, CrashPoint, FaultKind, PlannedFault
 from comparison.plan import Plan
 from comparison.stage import run_arm
 
@@ -15,7 +15,7 @@ QUESTION = "Why do checkouts fail?"
 WORKERS, RUNS = 2, 6
 
 
-def plan_of_one(kind: FaultKind, point: Point) -> Plan:
+def plan_of_one(kind: FaultKind, point: CrashPoint) -> Plan:
     """A fault-free twin, one fault under a light load, and a few runs more."""
     fault = PlannedFault(number=1, kind=kind, point=point, call="model", occurrence=1, phase=0.0)
     return Plan(
@@ -35,7 +35,7 @@ async def bring_once(
     kind: FaultKind,
     directory: Path,
     *,
-    point: Point | None = None,
+    point: CrashPoint | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Case:
     """Bring one fault to `arm` and return what that left behind, which is under `directory` too.

@@ -9,7 +9,7 @@ from statistics import median
 
 from comparison.arms import find_arm
 from comparison.evidence import Case, FaultRecord
-from comparison.kinds import KINDS, POINTS, FaultKind, Point
+from comparison.kinds import KINDS, POINTS, CrashPoint, FaultKind
 from comparison.ledger import run_of
 from comparison.measures.recovery import Recovery, recoveries
 from comparison.owner_checks import ALLOWANCE
@@ -68,9 +68,9 @@ def crash_points(arms: Arms) -> str:
     )
 
 
-def struck(cases: Sequence[Case]) -> dict[tuple[FaultKind, Point], Struck]:
+def struck(cases: Sequence[Case]) -> dict[tuple[FaultKind, CrashPoint], Struck]:
     """What was struck where in the campaigns of one arm."""
-    found: dict[tuple[FaultKind, Point], list[_Try]] = {}
+    found: dict[tuple[FaultKind, CrashPoint], list[_Try]] = {}
     for case in cases:
         waits = list(recoveries(case))
         for fault in case.evidence.faults:

@@ -17,7 +17,7 @@ from comparison.breakers.once import bring_once
 from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.faults import takeovers
-from comparison.kinds import FaultKind, Point
+from comparison.kinds import CrashPoint, FaultKind
 from comparison.verdicts import Outcome
 from two_workers import RunState
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(300)  # real servers, workers and leases, on a 
 BOTH = ("hand_rolled", "temporal+tuned")
 
 
-async def broken(arm: str, kind: FaultKind, directory: Path, point: Point = "reply") -> Case:
+async def broken(arm: str, kind: FaultKind, directory: Path, point: CrashPoint = "reply") -> Case:
     """A case of one fault that landed, after which every run succeeded and no check objects."""
     said: list[str] = []
     case = await bring_once(find_arm(arm), kind, directory, point=point, say=said.append)

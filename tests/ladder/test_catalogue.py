@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from comparison.arms import ARMS, find_arm
 from comparison.breakers import main
 from comparison.breakers.base import Skipped
-from comparison.breakers.catalogue import BREAKERS, find_kind, possible, why_not
+from comparison.breakers.catalogue import BREAKERS, find_kind, possible, why_not_brought
 from comparison.breakers.once import plan_of_one
 from comparison.evidence import Case, Clock, Evidence, FaultRecord
 from comparison.kinds import KINDS
@@ -30,10 +30,10 @@ def case_of(fault: FaultRecord) -> Case:
 
 def test_every_fault_has_a_breaker_and_every_arm_faults() -> None:
     assert set(BREAKERS) == set(KINDS)
-    assert all(why_not("mute", arm) is None for arm in ARMS.values())
-    assert why_not("sessions", find_arm("temporal")) == "its server knows no such fault"
-    assert why_not("cut", find_arm("temporal")) is None
-    assert why_not("restart", find_arm("story"), ours=False) == "the server is not ours"
+    assert all(why_not_brought("mute", arm) is None for arm in ARMS.values())
+    assert why_not_brought("sessions", find_arm("temporal")) == "its server knows no such fault"
+    assert why_not_brought("cut", find_arm("temporal")) is None
+    assert why_not_brought("restart", find_arm("story"), ours=False) == "the server is not ours"
 
 
 def test_what_cannot_be_brought_is_left_out_and_said() -> None:

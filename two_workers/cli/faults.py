@@ -24,10 +24,10 @@ def faults(arms: tuple[str, ...], faults: tuple[str, ...], overload: bool, resul
     """
     from comparison.arms import find_arm
     from comparison.breakers.catalogue import find_kind
-    from comparison.breakers.main import RARE, bring_all, load_all
+    from comparison.breakers.main import BY_DEFAULT, bring_all, load_all
     from comparison.patience import expect_outages
 
-    chosen = [find_kind(name) for name in faults] or RARE
+    chosen = [find_kind(name) for name in faults] or BY_DEFAULT
     directory = results / "faults" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     expect_outages()
     broken = [find_arm(name) for name in arms]

@@ -40,7 +40,7 @@ check: install   ## lint, format, types, direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/bench ## measure beside the Python peers (under 10 minutes; ARGS=--quick: under 2)
+bench: .venv/bench ## measure beside the Python peers (under 10 minutes; ARGS=--quick: under 2; --ownership: 10)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 install: .venv/installed ## create .venv with the pinned versions

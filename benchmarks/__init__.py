@@ -7,5 +7,6 @@ a shared machine is slower at one moment than at another, but hardly within one 
 
 Read in this order: `targets.py` (what is measured and what must be reached), `peers/` (the
 contenders, each with its settings), `rounds.py` (the interleaving), `ownership/` (what a killed,
-a paused and a cancelled worker cost), `report.py` (the table, the JSON, the README's section).
+a paused and a cancelled worker cost, with `peers/holders`), `report.py` (the table, the JSON, the
+pages' sections). `measured/` keeps the reports that the pages' figures come from.
 """

@@ -38,6 +38,7 @@ ROOT = Path(__file__).parent
 README, LIMITS = ROOT.parent / "README.md", ROOT / "LIMITS.md"
 MEASURED = ROOT / "measured"  # the reports behind the two pages
 PATIENCE = 900.0  # seconds for one row
+WIDE = 160  # columns of a table that goes to a file
 
 
 @click.command()
@@ -93,7 +94,7 @@ def main(
     draw_rates(report, folder / "rates.png")
     draw_durations(report, folder / "durations.png")
     draw_growth(report, folder / "growth.png")
-    print_table(report, Console())
+    print_table(report, Console(width=None if sys.stdout.isatty() else WIDE))
     click.echo(f"written: {folder}")
     if not quick and not only:
         _rewrite_pages(report, name)

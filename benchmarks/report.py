@@ -140,7 +140,8 @@ def _where(report: Report) -> str:
         f"{report.machine['cpus']} shared cores ({report.machine['cpu']}), load "
         f"{report.machine['load before']} before and {report.machine['load after']} after; "
         f"PostgreSQL {server['server_version']}, fsync {server['fsync']}, synchronous_commit "
-        f"{server['synchronous_commit']}; client, workers and server share the machine."
+        f"{server['synchronous_commit']}; client, workers and server share the machine. "
+        "Limits are unset and no snapshot is held where a row does not say otherwise."
     )
 
 

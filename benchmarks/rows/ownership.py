@@ -28,7 +28,7 @@ from comparison.stats import needed_for
 ZOMBIE, CANCEL = "zombie", "cancel → running step is told"
 WATCHED = 300.0  # seconds that a run is watched whose worker was killed
 KILLS, PAUSES, PUSHED, UNTOLD = 3, 3, 60, 10  # of each peer
-GROUP = 10  # cancelled at a time where more would be a test of the server's capacity
+GROUP = 6  # cancelled at a time where more would be a test of the server's capacity
 SHORT = 3.0  # seconds of a step that nobody tells of its cancellation
 
 T = TypeVar("T")
@@ -45,10 +45,10 @@ async def takeover(bench: Bench) -> None:
         return
     middle = statistics.median(found)
     chosen = {name: one for name, one in who.SOON.items() if name != who.DBOS}
-    async for peer, theirs in _side_by_side(
+    async for peer, theirs in side_by_side(
         bench, TAKEOVER, chosen, lambda peer: takeovers(peer, bench.directory, KILLS)
     ):
-        _taken(bench, peer, theirs, middle)
+        taken(bench, peer, theirs, middle)
 
 
 async def takeover_at_defaults(bench: Bench) -> None:
@@ -62,10 +62,10 @@ async def takeover_at_defaults(bench: Bench) -> None:
             return await restarts(one, bench.directory, KILLS)
         return await takeovers(one, bench.directory, KILLS, watched=WATCHED)
 
-    async for one, found in _side_by_side(
+    async for one, found in side_by_side(
         bench, TAKEOVER, {**chosen, f"{who.DBOS} started again": again}, measure
     ):
-        _taken(bench, one, found, 0)
+        taken(bench, one, found, 0)
 
 
 async def zombie(bench: Bench) -> None:
@@ -75,7 +75,7 @@ async def zombie(bench: Bench) -> None:
         found = await zombies(ours, bench.directory, pauses)
     _zombies(bench, ours, found, 0)
     chosen = {who.PGQUEUER: who.SOON[who.PGQUEUER]} if bench.quick else who.SOON
-    async for peer, theirs in _side_by_side(
+    async for peer, theirs in side_by_side(
         bench, ZOMBIE, chosen, lambda peer: zombies(peer, bench.directory, pauses)
     ):
         _zombies(bench, peer, theirs, max(found.went_on))
@@ -101,11 +101,11 @@ async def cancel(bench: Bench) -> None:
     beating = {name: who.SOON[name] for name in (who.TEMPORAL, who.ABSURD)}
     pushing = [{name: one} for name, one in who.NOTIFIED.items()]  # one after the other
     for chosen in pushing[:1] if bench.quick else [*pushing, beating | untold]:
-        async for peer, theirs in _side_by_side(bench, CANCEL, chosen, measure):
+        async for peer, theirs in side_by_side(bench, CANCEL, chosen, measure):
             _cancelled(bench, peer, theirs, statistics.median(found))
 
 
-async def _side_by_side(
+async def side_by_side(
     bench: Bench,
     row: str,
     chosen: Mapping[str, Chosen],
@@ -123,12 +123,12 @@ async def _side_by_side(
             yield peer, it
 
 
-def _taken(bench: Bench, one: Contender, found: Sequence[float], ours: float) -> None:
+def taken(bench: Bench, one: Contender, found: Sequence[float], ours: float) -> None:
     """The row of a contender with a few kills, some of which nobody may have taken over."""
-    taken = sorted(seconds for seconds in found if math.isfinite(seconds))
-    said = ", ".join(f"{seconds:.1f}" for seconds in taken) + " s" if taken else ""
-    if len(taken) < len(found):
-        never = f"never in {WATCHED:g} s ({len(found) - len(taken)} of {len(found)} kills)"
+    seen = sorted(seconds for seconds in found if math.isfinite(seconds))
+    said = ", ".join(f"{seconds:.1f}" for seconds in seen) + " s" if seen else ""
+    if len(seen) < len(found):
+        never = f"never in {WATCHED:g} s ({len(found) - len(seen)} of {len(found)} kills)"
         said = f"{never}; {said}" if said else never
     middle = statistics.median(found)
     is_seen = math.isfinite(middle)
@@ -136,7 +136,7 @@ def _taken(bench: Bench, one: Contender, found: Sequence[float], ours: float) ->
     figure = Estimate(value=value, low=None, high=None, n=len(found), beyond=not is_seen)
     note = f"{said}; {one.words}" + _sooner(middle, ours)
     bench.found(TAKEOVER, f"{one.name}, median of {len(found)}", figure, None, note, unit="s")
-    bench.samples[f"{TAKEOVER}: {one.name}"] = taken
+    bench.samples[f"{TAKEOVER}: {one.name}"] = seen
 
 
 def _zombies(bench: Bench, one: Contender, found: Zombies, ours: float) -> None:

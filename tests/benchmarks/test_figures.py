@@ -185,6 +185,11 @@ def test_only_the_readmes_own_section_is_replaced(tmp_path: Path) -> None:
     assert readme.read_text() == text
 
 
+def test_every_page_says_what_else_was_going_on() -> None:
+    for section in performance(report()), growth(report()), takeovers(report()):
+        assert "Limits are unset and no snapshot is held where" in section
+
+
 def test_growth_becomes_a_table() -> None:
     assert "| pending runs | 1,000 |\n|---|---|\n| claim p50, ms | 1 |" in growth(report())
 
@@ -220,6 +225,8 @@ def test_the_pages_say_what_the_kept_report_found() -> None:
     assert not kept.quick
     assert read_section(README, BENCH) == performance(kept)
     assert read_section(LIMITS, BENCH) == growth(kept)
+    kept = Report.model_validate_json((MEASURED / "ownership.json").read_text())
+    assert read_section(README, OWNERSHIP) == takeovers(kept)
 
 
 def test_a_run_about_ownership_is_a_run_of_its_own() -> None:

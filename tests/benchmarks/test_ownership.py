@@ -10,17 +10,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 import pytest
 
+from benchmarks.bench import Bench
 from benchmarks.databases import Server, benchmark_server
 from benchmarks.ownership.cancel import cancellations
 from benchmarks.ownership.scene import Contender
 from benchmarks.ownership.takeover import restarts, takeovers
 from benchmarks.ownership.zombie import zombies
+from benchmarks.report import figure
 from benchmarks.rows.contenders import (
     ABSURD,
     CRASH,
@@ -30,8 +33,11 @@ from benchmarks.rows.contenders import (
     PROCRASTINATE,
     SHORT_LEASE,
     SOON,
+    TEMPORAL,
     Chosen,
+    contending,
 )
+from benchmarks.rows.ownership import side_by_side, taken
 
 INSTALLED = {"hand_rolled": True} | {
     name: find_spec(package) is not None
@@ -110,6 +116,49 @@ async def test_a_worker_that_starts_again_in_the_dead_ones_place_goes_on(
 ) -> None:
     [seconds] = await restarts(contender(server, DEFAULTS[DBOS]), tmp_path, 1)
     assert seconds > 0
+
+
+async def test_temporal_tells_a_cancelled_step(server: Server, tmp_path: Path) -> None:
+    bench = Bench(server, tmp_path, quick=True, say=print)
+    async with contending(bench, {TEMPORAL: SOON[TEMPORAL]}) as [temporal]:
+        found = await cancellations(temporal, tmp_path, 2)
+    assert found.told == 2
+
+
+async def test_what_goes_wrong_with_one_does_not_cost_the_others(
+    server: Server, tmp_path: Path
+) -> None:
+    bench = Bench(server, tmp_path, quick=True, say=lambda line: None)
+    chosen = {
+        "wrong": Chosen("hand_rolled", "", {"HAND_ROLLED_NO_SUCH_SETTING": "1"}),
+        "right": CRASH,
+    }
+    found = [
+        (one.name, len(seconds))
+        async for one, seconds in side_by_side(
+            bench, "takeover", chosen, lambda one: takeovers(one, tmp_path, 1)
+        )
+    ]
+    assert found == [("right", 1)]
+    assert [(row.measure, row.found) for row in bench.findings] == [("wrong", None)]
+    assert bench.failures == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown", "note"),
+    [
+        ([1.2, 1.0, 1.1], "1.1 s", "1.0, 1.1, 1.2 s; words; sooner than hand_rolled"),
+        ([math.inf] * 3, "> 300 s", "never in 300 s (3 of 3 kills); words"),
+        ([math.inf, 250.0, 260.0], "260 s", "never in 300 s (1 of 3 kills); 250.0, 260.0 s; words"),
+    ],
+)
+def test_a_row_of_few_kills_says_each_of_them(
+    tmp_path: Path, seconds: list[float], shown: str, note: str
+) -> None:
+    bench = Bench(server=None, directory=tmp_path, quick=True, say=print)  # type: ignore[arg-type] # nothing is measured
+    taken(bench, Contender("it", "pgqueuer", {}, "words", nullcontext), seconds, 2.0)  # type: ignore[arg-type] # nobody works
+    [row] = bench.findings
+    assert (figure(row.found, row.unit), row.note) == (shown, note)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ the harness's notes come together in one order of time, which none of them has a
 
 One JSON object a line. `t`, like every time here, is in seconds since the first event of its
 campaign. `worker` and `fence` are those under which something was done; what has none is null.
-The crowd beside a campaign is a campaign of its own, `<campaign>/crowd`.
+The crowd beside a campaign is a campaign of its own, `<campaign>/crowd`. (The first scene has no
+part here: its ledger, `scene/ledger.jsonl`, is all that there is of it.)
 
     what                    besides
     run started             question, twin: True for a run that no fault is brought to
@@ -88,11 +89,12 @@ def faults(campaigns: Iterable[Campaign]) -> Iterator[str]:
     `aimed` is when its crash point was first waited for, `struck` and `done` when it was brought,
     `confirmed` when it was known to have met its victim, `back` when the victim could go on, and
     `healed` when nothing of it was left: the network whole, and another worker for a dead one.
+    `hit` are the steps whose calls were in flight, `just_done` the one that had been recorded.
     """
     return _lines(
-        {"campaign": name, "arm": case.evidence.arm, **_fault(fault, plan, _first(case))}
+        {"campaign": name, "arm": case.evidence.arm, **fault}
         for name, plan, case in campaigns
-        for fault in case.evidence.faults
+        for fault in _faults(case, plan)
     )
 
 
@@ -107,10 +109,6 @@ def _in_order(case: Case) -> Iterator[tuple[int, Event]]:
     """Every event, with the time of the first one."""
     events = sorted(_events(case), key=lambda event: event.t_ns)
     return ((events[0].t_ns, event) for event in events)
-
-
-def _first(case: Case) -> int:
-    return min(event.t_ns for event in _events(case))
 
 
 def _events(case: Case) -> Iterator[Event]:
@@ -172,26 +170,29 @@ def _struck(fault: FaultRecord) -> Iterator[Event]:
         yield Event(fault.resumed_ns, "fault over", None, victim, more=about)
 
 
-def _fault(fault: FaultRecord, plan: Plan, first: int) -> Line:
-    planned = {p.number: p for p in plan.faults}.get(fault.number)
-    return {
-        "number": fault.number,
-        "kind": fault.kind,
-        "point": fault.point,
-        "planned": planned and {"call": planned.call, "occurrence": planned.occurrence},
-        "phase": fault.phase,
-        "victim": fault.victim or None,
-        "aimed": _seconds(fault.aimed_ns, first),
-        "struck": _seconds(fault.before_ns or None, first),
-        "done": _seconds(fault.after_ns or None, first),
-        "confirmed": _seconds(fault.confirmed_ns, first),
-        "back": _seconds(fault.resumed_ns, first),
-        "healed": _seconds(fault.healed_ns, first),
-        "hit": fault.in_flight,
-        "just_done": fault.answered,
-        "landed": fault.landed,
-        "problem": fault.problem,
-    }
+def _faults(case: Case, plan: Plan) -> Iterator[Line]:
+    first = min(event.t_ns for event in _events(case))
+    planned = {fault.number: fault for fault in plan.faults}
+    for fault in case.evidence.faults:
+        aim = planned.get(fault.number)
+        yield {
+            "number": fault.number,
+            "kind": fault.kind,
+            "point": fault.point,
+            "planned": aim and {"call": aim.call, "occurrence": aim.occurrence, "phase": aim.phase},
+            "victim": fault.victim or None,
+            "aimed": _seconds(fault.aimed_ns, first),
+            "struck": _seconds(fault.before_ns or None, first),
+            "done": _seconds(fault.after_ns or None, first),
+            "confirmed": _seconds(fault.confirmed_ns, first),
+            "back": _seconds(fault.resumed_ns, first),
+            "healed": _seconds(fault.healed_ns, first),
+            "hit": fault.in_flight,
+            "just_done": fault.answered,
+            "withheld_bytes": fault.late_bytes,
+            "landed": fault.landed,
+            "problem": fault.problem,
+        }
 
 
 def _seconds(t_ns: int | None, first: int) -> float | None:

@@ -14,7 +14,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -27,7 +27,6 @@ from comparison.evidence import CancelCase, Cancellation, FaultRecord
 from comparison.injector import Tried, inject, until_going_on, until_taken_over
 from comparison.kinds import KINDS, POINTS, PlannedFault
 from comparison.ledger import Ledger, run_of
-from comparison.meters import Meter
 from comparison.plan import Plan, stream
 from comparison.runs import Runs
 from comparison.workers import NoWorkers, Workers
@@ -55,7 +54,6 @@ class Campaign:
     plan: Plan
     scene: Scene
     runs: Runs
-    meter: Meter
     say: Say
     faults: list[FaultRecord] = field(default_factory=list)
     cancellations: list[Cancellation] = field(default_factory=list)
@@ -114,7 +112,7 @@ class Campaign:
     async def _everything(self) -> None:
         await self._cancel_pending()
         await self.workers.fill()
-        async with self.meter.during("twin"):
+        async with self.scene.meter.during("twin"):
             await self._twin()
         self.twin_over.set()
         feeder = asyncio.create_task(self._feed())
@@ -170,9 +168,7 @@ class Campaign:
     async def _fault(self, planned: PlannedFault) -> None:
         """One fault, until it has landed and the cluster is whole again; or a few tries."""
         for _ in range(TRIES):
-            crash = planned.kind == "restart"
-            async with self.meter.through_a_crash() if crash else nullcontext():
-                tried = await inject(self._points, planned)
+            tried = await inject(self._points, planned)
             refilled = asyncio.create_task(self._refilled())
             try:
                 fault, healed = await self._aftermath(tried)

@@ -11,8 +11,8 @@ metric, which Temporal's documentation names as the way to estimate what Tempora
 those that write is one transaction of its SQL store.
 
 A server that crashes begins to count at zero again, all of it (Temporal) or in part (PostgreSQL's
-rows). So the meter is read right before and right after, and what grew is added up over the
-readings; what a crash wipes out is what was counted since the last publication.
+rows). So the meter is read right before and right after (`mark`), and what grew is added up over
+the readings. Lost is what a Temporal server counted since its last publication: under a second.
 
 What else goes on at a server that is not ours is counted too, and a Temporal server that is not
 ours shows no counters: there, only the histories speak (`actions`).
@@ -92,12 +92,11 @@ class Meter:
         readings.append(await self._at_rest())
         self.loads.append(Load(window=window, seconds=seconds, counts=_grown(*readings)))
 
-    @asynccontextmanager
-    async def through_a_crash(self) -> AsyncIterator[None]:
-        """The server crashes and comes back in the body, and begins to count at zero."""
-        await self._mark()
-        yield
-        await self._mark()
+    async def mark(self) -> None:
+        """Read the counters: right before a server crashes, and as soon as it is back."""
+        reading = await patiently(self._read)
+        for readings in self._windows:
+            readings.append(reading)
 
     async def over(self, seconds: float) -> Load:
         """Count for so many seconds what a server does that never rests.
@@ -108,11 +107,6 @@ class Meter:
         await asyncio.sleep(seconds)
         after, took = await self._read(), time.monotonic() - began
         return Load(window="quiet", seconds=took, counts=_grown(before, after))
-
-    async def _mark(self) -> None:
-        reading = await patiently(self._read)
-        for readings in self._windows:
-            readings.append(reading)
 
     async def _at_rest(self) -> Counts:
         """The counters once two publications agree; of a server that never rests, the third."""

@@ -64,8 +64,8 @@ async def run_arm(arm: Arm, plan: Plan, directory: Path, say: Say, *, crowded: b
         runs, meter = Runs(engine, load_app(APP).kind, payloads), meter_of(arm.engine, env)
         settings = {**env, **app_env(world.url)}
         async with _workers(cluster, arm, plan, settings, proxied=server is not None) as workers:
-            scene = Scene(arm.engine, env, server, world, workers)
-            campaign = Campaign(arm, plan, scene, runs, meter, say, twin_over=twin_over)
+            scene = Scene(arm.engine, env, server, meter, world, workers)
+            campaign = Campaign(arm, plan, scene, runs, say, twin_over=twin_over)
             ends = await _carried_out(campaign)
         await world.catch_up()
         ledger = world.ledger
@@ -91,7 +91,7 @@ def _workers(
 async def _carried_out(campaign: Campaign) -> list[End]:
     """How the runs of a campaign ended, once all of it is over."""
     try:
-        async with campaign.meter.during("whole"):
+        async with campaign.scene.meter.during("whole"):
             await campaign.carry_out()
         return await campaign.runs.ends()
     finally:
@@ -125,7 +125,7 @@ def _case(
         convergence_bound=CONVERGENCE,
         server=records.server,
         cpu_pressure=cpu_pressure,
-        loads=tuple(campaign.meter.loads),
+        loads=tuple(campaign.scene.meter.loads),
         actions=records.actions,
     )
     return Case(evidence=evidence, calls=Index(ledger))

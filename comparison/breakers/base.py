@@ -9,6 +9,7 @@ from typing import Protocol
 from comparison.cluster import Process
 from comparison.engines import REQUESTS
 from comparison.ledger import Begin
+from comparison.meters import Meter
 from comparison.proxy import Proxy
 from comparison.workers import Workers
 from comparison.world.client import WorldClient
@@ -46,11 +47,13 @@ class Breaker(Protocol):
 
 @dataclass(frozen=True)
 class Scene:
-    """What is up around the workers. `server` is None when it is not the harness's own."""
+    """What is up around the workers. `server` is None when it is not the harness's own; `meter`
+    reads what the server counts, whoever's it is."""
 
     engine: str
     env: Mapping[str, str]
     server: Server | None
+    meter: Meter
     world: WorldClient
     workers: Workers
 

@@ -21,7 +21,7 @@ PLAIN_APP, STALLING_APP = "investigation.app:APP", "comparison.stalling:APP"
 
 def _restarted(aim: Aim) -> Breaker:
     assert aim.scene.server is not None  # no restart is planned of a server that is not ours
-    return servers.Restarted(aim.scene.server)
+    return servers.Restarted(aim.scene.server, aim.scene.meter)
 
 
 BREAKERS: dict[FaultKind, Callable[[Aim], Breaker]] = {

@@ -15,6 +15,7 @@ import psycopg
 from comparison.arms import Arm
 from comparison.breakers.base import Server
 from comparison.engines import plugin_of
+from comparison.meters import Meter
 from hand_rolled.server import EmbeddedPostgres
 from hand_rolled.server import embedded as embedded_postgres
 from temporal_version.server import SERVER_KNOBS, DevServer, find_executable
@@ -52,13 +53,18 @@ class SessionsEnded:
 
 @dataclass
 class Restarted:
-    """The server crashes and is away for `away` seconds. Confirmed by its start."""
+    """The server crashes and is away for `away` seconds. Confirmed by its start.
+
+    What it counts begins at zero then; its meter is told, so that nothing is lost.
+    """
 
     server: Server
+    meter: Meter
     away: float = 1.0
     is_back: bool = True
 
     async def strike(self) -> None:
+        await self.meter.mark()
         self.is_back = False
         await self.server.crash()
 
@@ -71,6 +77,7 @@ class Restarted:
         if not self.is_back:
             await self.server.start()
             self.is_back = True
+            await self.meter.mark()
 
 
 @dataclass(frozen=True)

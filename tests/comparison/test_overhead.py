@@ -51,9 +51,10 @@ async def test_what_was_counted_before_a_crash_is_not_lost_with_it(tmp_path: Pat
             await start(server, "before-0", "before-1", "before-2")
             async with meter.during("twin"):
                 await start(server, "in-between")
-            async with meter.through_a_crash():
-                await server.kill()
-                await server.start()
+            await meter.mark()
+            await server.kill()
+            await server.start()
+            await meter.mark()
             await start(server, "after")
     finally:
         await server.stop()

@@ -3,6 +3,10 @@
 A run is a workflow whose id is the run's id. That is the whole of idempotent start: the server
 refuses a second workflow with the id, also after the first has closed (within the namespace's
 retention), and a digest in the first one's memo tells the same run from another.
+
+The memo holds when the run was created, too, by the clock of whoever started it. So `start` can
+tell what it did without asking the server once more, and a run that continued as new, whose start
+the server forgets, still knows it.
 """
 
 from __future__ import annotations
@@ -11,12 +15,13 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import (
     Client,
+    WorkflowExecution,
     WorkflowExecutionDescription,
     WorkflowExecutionStatus,
     WorkflowFailureError,
@@ -71,14 +76,16 @@ class TemporalEngine:
     async def start(self, run: Run) -> RunView:
         """Start a run. Raises `RunConflict`."""
         with reachable():
-            await self._start(run)
-        return await self.get(run.run_id)
+            started = await self._start(run)
+        return started or await self.get(run.run_id)
 
-    async def _start(self, run: Run) -> None:
-        digest = _digest(run)
+    async def _start(self, run: Run) -> RunView | None:
+        """Start a run and return it; None if it was there already."""
+        digest, created_at = _digest(run), datetime.now(UTC)
         gate = await self._belief.gate()
+        queue = self._settings.queue(run.kind)
         try:
-            await self.client.start_workflow(
+            handle = await self.client.start_workflow(
                 RUN_TYPE,
                 RunInput(
                     kind=run.kind,
@@ -88,29 +95,26 @@ class TemporalEngine:
                     gate=gate,
                 ),
                 id=run.run_id,
-                task_queue=self._settings.queue(run.kind),
+                task_queue=queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 task_timeout=timedelta(seconds=self._settings.workflow_task_timeout),
-                memo={"digest": digest, "budget": run.budget},
-                search_attributes=TypedSearchAttributes(
-                    [
-                        SearchAttributePair(TENANT, run.tenant),
-                        SearchAttributePair(KIND, run.kind),
-                        SearchAttributePair(STATE, RunState.PENDING.value),
-                        SearchAttributePair(COST, 0),
-                    ]
-                ),
+                memo={"digest": digest, "budget": run.budget, "created_at": created_at},
+                search_attributes=_attributes(run),
                 priority=Priority(priority_key=run.priority, fairness_key=run.tenant),
             )
         except WorkflowAlreadyStartedError:
             existing = await self._handle(run.run_id).describe()
             if await existing.memo_value("digest", default=None) != digest:
                 raise RunConflict(run.run_id) from None
+            return None
         except RPCError as error:
             if error.status is not RPCStatusCode.INVALID_ARGUMENT:
                 raise
             raise BadInput(f"run {run.run_id!r}: the server refuses it: {error}") from error
+        self._remember(run.run_id)
+        native = {"run_id": handle.result_run_id, "task_queue": queue}
+        return views.just_started(run, created_at=created_at, native=native)
 
     async def get(self, run_id: str) -> RunView:
         """One run, from the server's own state. Raises `RunNotFound`."""
@@ -118,7 +122,7 @@ class TemporalEngine:
         failed = found.status in (WorkflowExecutionStatus.FAILED, WorkflowExecutionStatus.TIMED_OUT)
         return views.from_description(
             found,
-            created_at=await self._created_at(found),
+            created_at=await _created_at(found),
             budget=await found.memo_value("budget", default=None),
             failure=await self._failure(found) if failed else None,
             heartbeat_timeout=self._settings.heartbeat_timeout,
@@ -135,8 +139,8 @@ class TemporalEngine:
         """Runs, newest first, from visibility: it lags behind `get` by up to a second or so."""
         query = views.query(state, tenant, kind, RUN_TYPE)
         with reachable():
-            listed = self.client.list_workflows(query, limit=limit)
-            found = [views.from_list(execution) async for execution in listed]
+            listed = [each async for each in self.client.list_workflows(query, limit=limit)]
+        found = [views.from_list(each, created_at=await _created_at(each)) for each in listed]
         return sorted(found, key=lambda view: view.created_at, reverse=True)
 
     async def signal(self, run_id: str, name: str, payload: JsonValue, *, signal_id: str) -> None:
@@ -226,10 +230,13 @@ class TemporalEngine:
             raise
         if found.workflow_type != RUN_TYPE:
             raise RunNotFound(run_id)
+        self._remember(run_id)
+        return found
+
+    def _remember(self, run_id: str) -> None:
         self._met[run_id] = None
         if len(self._met) > REMEMBERED:
             del self._met[next(iter(self._met))]
-        return found
 
     async def _events(self, run_id: str) -> AsyncIterator[HistoryEvent]:
         """All events of a run, through every continue-as-new, oldest first."""
@@ -248,19 +255,6 @@ class TemporalEngine:
             for event in events:
                 yield event
 
-    async def _created_at(self, found: WorkflowExecutionDescription) -> datetime:
-        """When the run began: before it continued as new, as long as the server remembers that."""
-        first = found.raw_info.first_run_id
-        if first in ("", found.run_id):
-            return found.start_time
-        try:
-            handle = self.client.get_workflow_handle(found.id, run_id=first)
-            return (await handle.describe()).start_time
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
-            return found.start_time
-
     async def _failure(self, found: WorkflowExecutionDescription) -> str:
         """Why a run failed: only its last event says so."""
         handle = self.client.get_workflow_handle(found.id, run_id=found.run_id)
@@ -269,6 +263,25 @@ class TemporalEngine:
         except WorkflowFailureError as error:
             return _readable(error.cause)
         return "unknown"
+
+
+def _attributes(run: Run) -> TypedSearchAttributes:
+    return TypedSearchAttributes(
+        [
+            SearchAttributePair(TENANT, run.tenant),
+            SearchAttributePair(KIND, run.kind),
+            SearchAttributePair(STATE, RunState.PENDING.value),
+            SearchAttributePair(COST, 0),
+        ]
+    )
+
+
+async def _created_at(found: WorkflowExecution) -> datetime:
+    """By its starter's clock; by the server's if something else started it."""
+    try:
+        return await found.memo_value("created_at", default=found.start_time, type_hint=datetime)
+    except KeyError:  # encrypted, and this client has no key: lists still tell what is readable
+        return found.start_time
 
 
 def _digest(run: Run) -> str:

@@ -15,11 +15,13 @@ was taken by a worker which then died still shows that worker until the timeout,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
+from pydantic import JsonValue
 from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import (
@@ -29,7 +31,7 @@ from temporalio.client import (
 )
 
 from temporal_version.messages import COST, KIND, STATE, TENANT, fence
-from two_workers.protocol import RunState, RunView
+from two_workers.protocol import Run, RunState, RunView
 
 FINAL = {
     WorkflowExecutionStatus.COMPLETED: RunState.SUCCEEDED,
@@ -45,6 +47,8 @@ QUERIES = {
     RunState.CANCELLED: "ExecutionStatus IN ('Canceled', 'Terminated')",
 }
 
+NOBODY = "nobody owns it: its next task goes to whichever worker polls first"
+
 
 def query(state: RunState | None, tenant: str | None, kind: str | None, run_type: str) -> str:
     """A visibility query for runs."""
@@ -59,7 +63,21 @@ def query(state: RunState | None, tenant: str | None, kind: str | None, run_type
     return " AND ".join(terms)
 
 
-def from_list(found: WorkflowExecution) -> RunView:
+def just_started(run: Run, *, created_at: datetime, native: Mapping[str, JsonValue]) -> RunView:
+    """A run as the server has acknowledged it: recorded, and ready for whichever worker polls."""
+    return RunView(
+        run_id=run.run_id,
+        kind=run.kind,
+        tenant=run.tenant,
+        state=RunState.PENDING,
+        created_at=created_at,
+        budget=run.budget,
+        recovery=NOBODY,
+        native=native,
+    )
+
+
+def from_list(found: WorkflowExecution, *, created_at: datetime) -> RunView:
     """A run as visibility shows it: state and cost as last upserted, nothing about owners."""
     attributes = found.typed_search_attributes
     status = found.status or WorkflowExecutionStatus.RUNNING
@@ -68,7 +86,7 @@ def from_list(found: WorkflowExecution) -> RunView:
         kind=attributes.get(KIND) or "",
         tenant=attributes.get(TENANT) or "",
         state=FINAL.get(status) or RunState(attributes.get(STATE) or RunState.PENDING),
-        created_at=found.start_time,
+        created_at=created_at,
         closed_at=found.close_time,
         cost=attributes.get(COST) or 0,
         native={"run_id": found.run_id, "task_queue": found.task_queue},
@@ -94,13 +112,12 @@ def from_description(
 ) -> RunView:
     """A run as the server itself sees it now."""
     raw = found.raw_description
-    view = from_list(found)
+    view = from_list(found, created_at=created_at)
     extended = raw.workflow_extended_info
     final = view.state.is_final
     owned = None if final else _ownership(raw.pending_activities, heartbeat_timeout)
     return view.model_copy(
         update={
-            "created_at": created_at,
             "state": view.state if final else _state(found, view.state),
             "cancel_requested": extended.cancel_requested,
             "failure": failure,
@@ -156,7 +173,7 @@ def _ownership(activities: Any, heartbeat_timeout: float) -> Ownership | None:
 
 def _recovery(owned: Ownership | None, heartbeat_timeout: float) -> str:
     if owned is None:
-        return "nobody owns it: its next task goes to whichever worker polls first"
+        return NOBODY
     return (
         f"if {owned.owner} is silent until {owned.until.isoformat(timespec='milliseconds')} "
         f"(heartbeat timeout {heartbeat_timeout} s), the server's timer fails the attempt and the "

@@ -198,9 +198,8 @@ class Proxy:
         else:
             requests, moment = link.answered(data), "answered"
         trap = self._trap
-        if trap is None or trap.sprung.is_set() or trap.moment != moment:
-            return Said(data, late)
-        if not trap.caught(requests):
+        armed = trap is not None and trap.moment == moment and not trap.sprung.is_set()
+        if trap is None or not armed or not trap.caught(requests):
             return Said(data, late)
         trap.spring(link)
         return Said(data, late, trap)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from comparison.mapping.page import write_page
 from comparison.mapping.recording import stored
 from comparison.mapping.screen import concept_screen
 from comparison.mapping.table import mapping_table
+from tests.service.browser import ARGUMENTS, CHROMIUM
 
 WIDTHS = pytest.mark.parametrize("width", [80, 120])
 _VOID = {"meta", "br", "hr", "link", "img", "input"}
@@ -89,3 +92,39 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     assert page.fetched == [], "the page asks nobody for anything"
     assert page.ids == [concept.id for concept in concepts()]
     assert {link for link in page.links if link.startswith("#")} == {f"#{i}" for i in page.ids}
+
+
+# The page in a narrow window with everything opened, and what sticks out of it there. A drawing
+# may: it scrolls by itself.
+_NARROW = """
+<iframe src="mapping.html" style="width: 400px; height: 800px; border: 0"></iframe><ol></ol>
+<script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {
+  const page = frame.contentDocument, width = page.documentElement.clientWidth;
+  for (const part of page.querySelectorAll("details")) part.open = true;
+  for (const part of page.querySelectorAll("body, body *:not(pre)")) {
+    const beyond = part.getBoundingClientRect().right > width + 1;
+    const inside = part.clientWidth && part.scrollWidth > part.clientWidth + 1;
+    if (beyond || inside) {
+      const line = document.querySelector("ol").appendChild(document.createElement("li"));
+      line.textContent = `${part.tagName}: ${part.textContent.slice(0, 60)}`;
+    }
+  }
+  document.title = `looked at ${width}`;
+};
+</script>
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_nothing_sticks_out_of_a_narrow_page(tmp_path: Path) -> None:
+    write_page(tmp_path / "mapping.html")
+    frame = tmp_path / "narrow.html"
+    frame.write_text(f"<!doctype html><title></title>{_NARROW}")
+    options = ["--allow-file-access-from-files", "--dump-dom"]
+    command = [str(CHROMIUM), *ARGUMENTS, *options, frame.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.search(r"<title>looked at \d{3}</title>", dom), dom[:300]
+    assert re.findall(r"<li>(.*?)</li>", dom, re.DOTALL) == []

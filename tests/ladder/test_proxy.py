@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections.abc import AsyncIterator
-from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from comparison.links import Trap
 from comparison.proxy import Proxy
 from hand_rolled.server import EmbeddedPostgres
-
-Connection = psycopg.AsyncConnection[Any]
-
+from tests.ladder.proxied import Connection, being, count, gone, is_one, through, until
 
 CUTS = set[asyncio.Task[None]]()
 
@@ -33,50 +27,6 @@ def cutting(proxy: Proxy, statement: str) -> Trap:
     return trap
 
 
-@pytest.fixture
-async def proxy(postgres: EmbeddedPostgres) -> AsyncIterator[Proxy]:
-    async with Proxy.before("127.0.0.1", postgres.port) as proxy:
-        yield proxy
-
-
-def through(proxy: Proxy, postgres: EmbeddedPostgres) -> str:
-    return make_conninfo(postgres.url(), port=proxy.port)
-
-
-@pytest.fixture
-async def near(proxy: Proxy, postgres: EmbeddedPostgres) -> AsyncIterator[Connection]:
-    """A connection through the proxy."""
-    connection = await psycopg.AsyncConnection.connect(through(proxy, postgres), autocommit=True)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-async def witness(postgres: EmbeddedPostgres) -> AsyncIterator[Connection]:
-    """A connection past the proxy."""
-    async with await psycopg.AsyncConnection.connect(postgres.url(), autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def table(witness: Connection) -> AsyncIterator[str]:
-    name = f"t_{uuid.uuid4().hex[:8]}"
-    await witness.execute(f"CREATE TABLE {name} (n int)")
-    yield name
-    await witness.execute(f"DROP TABLE {name}")
-
-
-async def count(witness: Connection, table: str) -> int:
-    [[found]] = await (await witness.execute(f"SELECT count(*) FROM {table}")).fetchall()
-    return int(found)
-
-
-async def until(true: Any) -> None:
-    async with asyncio.timeout(30):
-        while not await true():
-            await asyncio.sleep(0.02)
-
-
 async def test_a_healthy_proxy_changes_nothing(near: Connection, table: str) -> None:
     async with near.transaction():
         await near.execute(f"INSERT INTO {table} SELECT generate_series(1, 50000)")
@@ -89,7 +39,7 @@ async def test_what_a_silent_partition_withheld_arrives_after_the_heal(
 ) -> None:
     proxy.silence()
     asked = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
-    await until(lambda: _is(proxy.withheld["to_server"] > 0))
+    await until(lambda: being(proxy.withheld["to_server"] > 0))
     assert await count(witness, table) == 0
     assert not asked.done()
     proxy.heal()
@@ -97,74 +47,13 @@ async def test_what_a_silent_partition_withheld_arrives_after_the_heal(
     assert await count(witness, table) == 1
 
 
-async def test_what_a_silence_withheld_is_followed_to_the_servers_word(
-    proxy: Proxy, near: Connection, table: str
-) -> None:
-    await near.execute(f"INSERT INTO {table} VALUES (1)")
-    proxy.silence()
-    asked = asyncio.create_task(near.execute(f"UPDATE {table} SET n = 2 WHERE n = %s", [7]))
-    await until(lambda: _is(len(proxy.late) == 1))
-    [late] = proxy.late
-    assert (late.passed_ns, late.request.outcome) == (None, None)
-    proxy.heal()
-    await asked
-    assert late.passed_ns is not None
-    assert late.request.outcome == "refused", "no row was there to be written"
-    await near.execute(f"UPDATE {table} SET n = 2")
-    assert proxy.late == [late], "nothing is late after the silence"
-
-
-async def test_all_that_is_said_in_a_silence_is_late_and_comes_in_its_order(
-    proxy: Proxy, near: Connection, witness: Connection, table: str
-) -> None:
-    """Also what came when the proxy already held something back."""
-    near.pgconn.enter_pipeline_mode()
-    proxy.silence("to_server")
-    for n in (1, 2):
-        near.pgconn.send_query_params(f"INSERT INTO {table} VALUES ({n})".encode(), None)
-        near.pgconn.pipeline_sync()
-        near.pgconn.flush()
-        await until(lambda n=n: _is(len(proxy.late) == n))
-    assert await count(witness, table) == 0
-    proxy.heal()
-    await until(lambda: _is(all(late.request.outcome == "accepted" for late in proxy.late)))
-    rows = await (await witness.execute(f"SELECT n FROM {table} ORDER BY ctid")).fetchall()
-    assert rows == [(1,), (2,)]
-
-
-async def test_what_was_withheld_when_its_connection_ended_has_no_answer(
-    proxy: Proxy, near: Connection, witness: Connection, table: str
-) -> None:
-    proxy.silence()
-    asked = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
-    await until(lambda: _is(len(proxy.late) == 1))
-    pid = near.info.backend_pid
-    await witness.execute("SELECT pg_terminate_backend(%s)", [pid])
-    await until(lambda: _gone(witness, pid))
-    proxy.heal()
-    with pytest.raises(psycopg.OperationalError):
-        await asked
-    assert proxy.late[0].request.outcome is None
-    assert await count(witness, table) == 0
-
-
-async def test_what_was_rolled_back_was_not_accepted(
-    proxy: Proxy, near: Connection, table: str
-) -> None:
-    trap = proxy.trap(f"INTO {table}".encode(), "answered")
-    async with near.transaction():
-        await near.execute(f"INSERT INTO {table} VALUES (1)")
-        raise psycopg.Rollback
-    assert not trap.sprung.is_set()
-
-
 async def test_silent_to_the_client_only_the_server_still_does_the_work(
     proxy: Proxy, near: Connection, witness: Connection, table: str
 ) -> None:
     proxy.silence("to_client")
     asked = asyncio.create_task(near.execute(f"INSERT INTO {table} VALUES (1)"))
-    await until(lambda: _is_one(witness, table))
-    await until(lambda: _is(proxy.withheld["to_client"] > 0))
+    await until(lambda: is_one(witness, table))
+    await until(lambda: being(proxy.withheld["to_client"] > 0))
     assert proxy.withheld["to_server"] == 0
     assert not asked.done()
     proxy.heal()
@@ -176,7 +65,7 @@ async def test_a_new_connection_during_a_silence_gets_no_answer(
 ) -> None:
     proxy.silence()
     opening = asyncio.create_task(psycopg.AsyncConnection.connect(through(proxy, postgres)))
-    await until(lambda: _is(proxy.withheld["to_server"] > 0))
+    await until(lambda: being(proxy.withheld["to_server"] > 0))
     assert not opening.done()
     proxy.heal()
     await (await opening).close()
@@ -186,7 +75,7 @@ async def test_a_reset_ends_every_connection_at_once(proxy: Proxy, near: Connect
     assert proxy.reset() == 1
     with pytest.raises(psycopg.OperationalError):
         await near.execute("SELECT 1")
-    await until(lambda: _is(proxy.connections == 0))
+    await until(lambda: being(proxy.connections == 0))
 
 
 async def test_half_closed_towards_the_server_its_session_ends(
@@ -194,7 +83,7 @@ async def test_half_closed_towards_the_server_its_session_ends(
 ) -> None:
     pid = near.info.backend_pid
     assert proxy.half_close("to_server") == 1
-    await until(lambda: _gone(witness, pid))
+    await until(lambda: gone(witness, pid))
 
 
 async def test_a_delay_makes_every_exchange_later(proxy: Proxy, near: Connection) -> None:
@@ -303,16 +192,3 @@ async def test_a_pipeline_is_followed_round_by_round(
         await insert()
     assert cut.sprung.is_set()
     assert await count(witness, table) == 1
-
-
-async def _is(true: bool) -> bool:
-    return true
-
-
-async def _is_one(witness: Connection, table: str) -> bool:
-    return await count(witness, table) == 1
-
-
-async def _gone(witness: Connection, pid: int) -> bool:
-    found = await witness.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid])
-    return not await found.fetchall()

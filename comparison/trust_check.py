@@ -14,6 +14,7 @@ call, and the call leaves as it wakes. So a call that comes with the waking, or 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -72,9 +73,12 @@ def _begun_without_trust(
     assert fault.resumed_ns is not None
     late: dict[str, list[Call]] = defaultdict(list)
     waking: list[Call] = []
+    struck_again = _struck_again(case, fault)
     for call in case.calls.ledger.calls.values():
         begun = call.begin.t_ns
-        if call.who.worker != fault.victim or begun <= fault.after_ns + timeout_ns:
+        if call.who.worker != fault.victim:
+            continue
+        if not fault.after_ns + timeout_ns < begun < struck_again:
             continue
         if fault.kind in CUT_OFF and begun < fault.resumed_ns:
             late[call.who.run].append(call)
@@ -82,6 +86,12 @@ def _begun_without_trust(
             frozen = begun <= fault.resumed_ns + ON_ITS_WAY_NS
             (waking if frozen else late[call.who.run]).append(call)
     return late, waking
+
+
+def _struck_again(case: Case, fault: FaultRecord) -> float:
+    """When the next fault met the same worker, which answers for what leaves as it wakes then."""
+    later = (f.before_ns for f in case.evidence.faults if f.victim == fault.victim)
+    return min((t_ns for t_ns in later if t_ns > fault.after_ns), default=math.inf)
 
 
 def has_another_owner(case: Case, call: Call, t_ns: int) -> bool:

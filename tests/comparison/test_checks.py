@@ -226,6 +226,16 @@ def test_a_call_that_was_frozen_on_its_way_is_said_and_not_judged() -> None:
     assert verdict.detail == "1 runs at stake; 1 calls may have been frozen on their way"
 
 
+def test_a_call_that_was_frozen_by_a_later_fault_is_not_held_against_the_earlier_one() -> None:
+    planted = Planted()
+    again = fault(3, "pause", "C", "run-1/1.0", at=21.9, resumed=24.0)
+    planted.faults.append(again)
+    planted.call("run-1", "2.0", 1, "C", at=24.1, ends=24.2)
+    assert verdicts(planted.case())["INV-TRUST"].outcome is Outcome.PASS
+    planted.faults.remove(again)
+    assert verdicts(planted.case())["INV-TRUST"].outcome is Outcome.FAIL
+
+
 def test_a_worker_may_wake_a_little_before_the_harness_hears_of_it() -> None:
     planted = Planted()
     planted.faults[1] = planted.faults[1].model_copy(update={"kind": "stall"})

@@ -23,6 +23,8 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetStickyTaskQueueRequest
 from temporalio.client import WorkflowHandle, WorkflowQueryFailedError
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
@@ -151,6 +153,8 @@ class Attempt:
         document = asked.step
         if document is None:
             try:
+                if activity.info().attempt > 1:
+                    await _forget_whose_cache_it_is_in()
                 document = await _own_run().query("step", asked.key)
             except (RPCError, WorkflowQueryFailedError) as error:
                 raise RetryLater(f"asking for step {asked.key}: {error}", after=0.5) from error
@@ -210,6 +214,23 @@ def _named(name: str, attempt: Attempt) -> Callable[..., Any]:
         return await attempt(asked)
 
     return perform
+
+
+async def _forget_whose_cache_it_is_in() -> None:
+    """Let any worker answer for this run.
+
+    The server sends a query to the worker that has the run in its cache. Where the attempt before
+    was lost with that worker, the query would wait for it, `sticky_timeout` long.
+    """
+    client, info = activity.client(), activity.info()
+    await client.workflow_service.reset_sticky_task_queue(
+        ResetStickyTaskQueueRequest(
+            namespace=client.namespace,
+            execution=WorkflowExecution(
+                workflow_id=str(info.workflow_id), run_id=info.workflow_run_id or ""
+            ),
+        )
+    )
 
 
 def _own_run() -> WorkflowHandle[Any, Any]:

@@ -44,6 +44,18 @@ async def test_a_step_by_reference_is_asked_for_again_after_a_kill(bench: Bench,
     assert await bench.engine.result(run_id, timeout=100) == "yyy"
 
 
+async def test_a_step_by_reference_waits_for_no_dead_workers_cache(bench: Bench) -> None:
+    """Nor does the workflow task that takes its result."""
+    run_id = await bench.start(how="hold", size=3)
+    first = await bench.process("LARGE", sticky_timeout="300")
+    await bench.ledger.until("begin", 1)
+    await bench.kill(first)
+    await bench.process("LARGE", sticky_timeout="300")
+    await bench.ledger.until("begin", 2, deadline=150)
+    bench.ledger.release()
+    assert await bench.engine.result(run_id, timeout=60) == "yyy"
+
+
 async def test_a_paused_worker_learns_on_waking_that_it_lost_the_step(bench: Bench) -> None:
     run_id = await bench.start("a", how="hold")
     paused = await bench.process()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from hand_rolled import lifecycle, views
 from hand_rolled.database import TRANSIENT, Database, Row, persistently, unavailable
-from hand_rolled.entries import as_json, as_text, digest_of
+from hand_rolled.entries import as_json, as_text, is_same
 from hand_rolled.fast.starts import Starts
 from hand_rolled.limits import read_limits, write_limits
 from hand_rolled.migrate import require_migrated
@@ -46,19 +46,21 @@ class HandRolledEngine:
         """
         if conn is not None:
             async with conn.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(lifecycle.ENQUEUE, _values(run))
-                await cursor.execute(views.GET_RUN, {"run_id": run.run_id})
-                [row] = await cursor.fetchall()
-        elif self._starts is not None:
-            row = await self._starts.start(run)
-            self._bell.ring_for_work()
+
+                async def fetch(statement: Any, **values: Any) -> list[Row]:
+                    await cursor.execute(statement, values)
+                    return await cursor.fetchall()
+
+                return await _start(run, fetch)
+        if self._starts is not None:
+            row, content = await self._starts.start(run)
+            if content is not run and not is_same(run, content):
+                raise RunConflict(run.run_id)
+            view = views.run_view(row)
         else:
-            await self._fetch(lifecycle.ENQUEUE, **_values(run))
-            [row] = await self._fetch(views.GET_RUN, run_id=run.run_id)
-            self._bell.ring_for_work()
-        if row["digest"] != digest_of(run):
-            raise RunConflict(run.run_id)
-        return views.run_view(row)
+            view = await _start(run, self._fetch)
+        self._bell.ring_for_work()
+        return view
 
     async def start_many(self, runs: Sequence[Run]) -> None:
         """Start many runs in few statements. Each is durable on return; safe to repeat.
@@ -66,13 +68,11 @@ class HandRolledEngine:
         Raises `RunConflict` for the first whose id is taken by other content; the rest is started.
         """
         asked = {run.run_id: run for run in reversed(runs)}
-        existed = await Starts(self.database).start_many(asked.values())
+        taken = await Starts(self.database).start_many(asked.values())
         self._bell.ring_for_work()
         for run in runs:
             first = asked[run.run_id]
-            if run.run_id not in existed and run is first:
-                continue
-            if digest_of(run) != existed.get(run.run_id, digest_of(first)):
+            if run.run_id in taken or (run is not first and not is_same(run, first)):
                 raise RunConflict(run.run_id)
 
     async def get(self, run_id: str) -> RunView:
@@ -171,16 +171,22 @@ class HandRolledEngine:
         return rows[0]
 
 
-def _values(run: Run) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id,
-        "kind": run.kind,
-        "tenant": run.tenant,
-        "priority": run.priority,
-        "payload": as_json(run.payload),
-        "budget": run.budget,
-        "digest": digest_of(run),
-    }
+async def _start(run: Run, fetch: Callable[..., Awaitable[list[Row]]]) -> RunView:
+    new = await fetch(
+        lifecycle.ENQUEUE,
+        run_id=run.run_id,
+        kind=run.kind,
+        tenant=run.tenant,
+        priority=run.priority,
+        payload=as_json(run.payload),
+        budget=run.budget,
+    )
+    if not new:
+        [content] = await fetch(lifecycle.CONTENT, run_ids=[run.run_id])
+        if not is_same(run, content):
+            raise RunConflict(run.run_id)
+    [row] = await fetch(views.GET_RUN, run_id=run.run_id)
+    return views.run_view(row)
 
 
 @asynccontextmanager

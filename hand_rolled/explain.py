@@ -150,10 +150,10 @@ COPY_TABLES: tuple[LiteralString, ...] = tuple(
 
 FILL: tuple[LiteralString, ...] = (
     """
-    INSERT INTO runs (run_id, kind, tenant, priority, payload, digest, created_at, ready_at,
+    INSERT INTO runs (run_id, kind, tenant, priority, payload, created_at, ready_at,
                       status, closed_at, lease_owner, lease_generation, lease_expires_at,
                       heartbeat_at, progress_at)
-    SELECT state.status || '-' || n, 'sample', 'tenant-' || n %% 20, 3, '{}', '',
+    SELECT state.status || '-' || n, 'sample', 'tenant-' || n %% 20, 3, '{}',
            state.since + n * interval '1 ms', state.since + n * interval '1 ms', state.status,
            CASE state.status WHEN 'succeeded' THEN now() END,
            CASE state.status WHEN 'running' THEN 'other' END,

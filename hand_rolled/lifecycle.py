@@ -21,15 +21,18 @@ from hand_rolled.entries import as_json, as_text
 from hand_rolled.journal import Journal
 from hand_rolled.lease import LeaseLost
 
-# (nothing) → pending. The caller compares the digest when the run was there already.
+# (nothing) → pending. No row: the run was there already, and the caller compares its content.
 ENQUEUE = """
 WITH tenant AS (
     INSERT INTO tenants (tenant) VALUES (%(tenant)s) ON CONFLICT DO NOTHING
 )
-INSERT INTO runs (run_id, kind, tenant, priority, payload, budget, digest)
-VALUES (%(run_id)s, %(kind)s, %(tenant)s, %(priority)s, %(payload)s, %(budget)s, %(digest)s)
+INSERT INTO runs (run_id, kind, tenant, priority, payload, budget)
+VALUES (%(run_id)s, %(kind)s, %(tenant)s, %(priority)s, %(payload)s, %(budget)s)
 ON CONFLICT (run_id) DO NOTHING
+RETURNING run_id
 """
+
+CONTENT = "SELECT run_id, kind, tenant, payload, budget FROM runs WHERE run_id = ANY (%(run_ids)s)"
 
 # running → succeeded | failed, or cancelled if that was requested. A cancelled run keeps no result.
 FINISH = """

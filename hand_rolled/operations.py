@@ -18,8 +18,8 @@ from two_workers.protocol import RunView
 
 # A failed or cancelled run is never opened again: every run ends once. Its content starts anew.
 REDRIVE = """
-INSERT INTO runs (run_id, kind, tenant, priority, payload, budget, digest)
-SELECT %(new_run_id)s, kind, tenant, priority, payload, budget, digest
+INSERT INTO runs (run_id, kind, tenant, priority, payload, budget)
+SELECT %(new_run_id)s, kind, tenant, priority, payload, budget
 FROM runs WHERE run_id = %(run_id)s AND status IN ('failed', 'cancelled')
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id

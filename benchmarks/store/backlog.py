@@ -12,15 +12,15 @@ from psycopg import sql
 KIND = "bench"
 
 PENDING = """
-INSERT INTO runs (run_id, kind, tenant, priority, payload, digest)
-SELECT 'pending-' || lpad(n::text, 9, '0'), %(kind)s, 'tenant-' || n %% %(tenants)s, 3, '1', ''
+INSERT INTO runs (run_id, kind, tenant, priority, payload)
+SELECT 'pending-' || lpad(n::text, 9, '0'), %(kind)s, 'tenant-' || n %% %(tenants)s, 3, '1'
 FROM generate_series(%(first)s::int, %(first)s::int + %(count)s - 1) AS n
 """
 
 FINISHED = """
-INSERT INTO runs (run_id, kind, tenant, priority, payload, digest, status, closed_at, result,
+INSERT INTO runs (run_id, kind, tenant, priority, payload, status, closed_at, result,
                   lease_generation)
-SELECT 'finished-' || lpad(n::text, 9, '0'), %(kind)s, 'tenant-' || n %% %(tenants)s, 3, '1', '',
+SELECT 'finished-' || lpad(n::text, 9, '0'), %(kind)s, 'tenant-' || n %% %(tenants)s, 3, '1',
        'succeeded', clock_timestamp(), '1', 1
 FROM generate_series(%(first)s::int, %(first)s::int + %(count)s - 1) AS n
 """

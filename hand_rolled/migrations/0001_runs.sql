@@ -16,7 +16,6 @@ CREATE TABLE runs (
     priority          smallint NOT NULL,
     payload           json NOT NULL,
     budget            bigint,
-    digest            text NOT NULL,      -- of kind, tenant, payload and budget: finds RunConflict
     created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
 
     status            text NOT NULL DEFAULT 'pending' CHECK (status IN
@@ -126,8 +125,8 @@ CREATE TABLE workers (
 
 -- What a client sees of a run, with what its workers say about themselves.
 CREATE VIEW runs_seen AS
-SELECT r.run_id, r.kind, r.tenant, r.priority, r.budget, r.digest, r.created_at, r.status,
-       r.run_after, r.closed_at, r.failure, r.lease_owner, r.lease_expires_at, r.heartbeat_at,
+SELECT r.run_id, r.kind, r.tenant, r.priority, r.budget, r.created_at, r.status, r.run_after,
+       r.closed_at, r.failure, r.lease_owner, r.lease_expires_at, r.heartbeat_at,
        r.progress_at, r.lease_generation, r.cancel_requested, r.cancel_reason,
        r.suspend_requested, r.signals, r.code_version, r.mismatch, r.crashes, r.solo_crashes,
        r.takeaways, r.outages, r.releases, r.suspect, r.cost, r.reserved, r.version,

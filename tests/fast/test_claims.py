@@ -58,8 +58,8 @@ async def enqueue(store: Store, count: int, **more: Any) -> list[str]:
 
 async def test_a_claim_from_a_mark_does_not_step_over_what_a_snapshot_keeps(store: Store) -> None:
     await store.rows(
-        "INSERT INTO runs (run_id, kind, tenant, priority, payload, digest) "
-        "SELECT 'many-' || lpad(n::text, 5, '0'), 'test', 'a', 3, 'null', '' "
+        "INSERT INTO runs (run_id, kind, tenant, priority, payload) "
+        "SELECT 'many-' || lpad(n::text, 5, '0'), 'test', 'a', 3, 'null' "
         "FROM generate_series(1, 4000) n"
     )
     await store.rows("VACUUM ANALYZE runs")
@@ -140,8 +140,8 @@ async def test_many_that_return_are_all_taken_before_a_new_mark_is_made(
 async def test_a_start_that_is_committed_late_is_not_stranded(store: Store, clock: Clock) -> None:
     hand = await store.hand()
     async with store.holding(
-        "INSERT INTO runs (run_id, kind, tenant, priority, payload, digest) "
-        "VALUES ('late', 'test', 'a', 3, 'null', '')"
+        "INSERT INTO runs (run_id, kind, tenant, priority, payload) "
+        "VALUES ('late', 'test', 'a', 3, 'null')"
     ):
         normal = await enqueue(store, 4)
         assert await taken(hand) == {normal[0]}
@@ -176,8 +176,8 @@ WAITING = """
 SELECT run_id, priority FROM runs WHERE status = 'pending' ORDER BY priority, ready_at, run_id
 """
 LATE = """
-INSERT INTO runs (run_id, kind, tenant, priority, payload, digest)
-VALUES (%s, 'test', 'a', %s, 'null', '')
+INSERT INTO runs (run_id, kind, tenant, priority, payload)
+VALUES (%s, 'test', 'a', %s, 'null')
 """
 HANDS = 3
 

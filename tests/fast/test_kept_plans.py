@@ -9,8 +9,8 @@ from hand_rolled.settings import Settings
 from tests.hand_rolled.bench import KIND, Store
 
 BACKLOG = """
-INSERT INTO runs (run_id, kind, tenant, priority, payload, digest)
-SELECT 'run-' || n, %s, 'default', 3, '{}', '' FROM generate_series(1, 5000) n
+INSERT INTO runs (run_id, kind, tenant, priority, payload)
+SELECT 'run-' || n, %s, 'default', 3, '{}' FROM generate_series(1, 5000) n
 """
 KEPT = """
 SELECT name FROM pg_prepared_statements

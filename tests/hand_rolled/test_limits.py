@@ -53,8 +53,8 @@ async def enqueue_many(store: Store, runs: dict[str, int]) -> None:
     for tenant, count in runs.items():
         await store.enqueue(tenant=tenant)
         await store.rows(
-            "INSERT INTO runs (run_id, kind, tenant, priority, payload, digest) "
-            "SELECT %s || n, 'test', %s, 3, 'null', '' FROM generate_series(2, %s) n",
+            "INSERT INTO runs (run_id, kind, tenant, priority, payload) "
+            "SELECT %s || n, 'test', %s, 3, 'null' FROM generate_series(2, %s) n",
             f"{tenant}-", tenant, count,
         )  # fmt: skip
 

@@ -20,9 +20,9 @@ from hand_rolled.server import EmbeddedPostgres
 from hand_rolled.settings import Settings
 
 FILL = """
-INSERT INTO runs (run_id, kind, tenant, priority, payload, digest, created_at, ready_at, status,
+INSERT INTO runs (run_id, kind, tenant, priority, payload, created_at, ready_at, status,
                   closed_at, lease_owner, lease_expires_at, heartbeat_at, progress_at)
-SELECT state.prefix || n, 'test', 'tenant-' || n %% 20, 3, '{}', '', state.at + n * interval '1 ms',
+SELECT state.prefix || n, 'test', 'tenant-' || n %% 20, 3, '{}', state.at + n * interval '1 ms',
        state.at + n * interval '1 ms', state.status,
        CASE state.status WHEN 'succeeded' THEN now() END,
        CASE state.status WHEN 'running' THEN 'other' END,

@@ -124,8 +124,8 @@ async def test_when_limits_are_switched_off_nobody_counts_any_more(store: Store)
 async def test_while_limits_are_set_no_run_is_uncounted(store: Store) -> None:
     """Six workers claim and finish, new ones register, and the limits come and go."""
     await store.rows(
-        "INSERT INTO runs (run_id, kind, tenant, priority, payload, digest) "
-        "SELECT 'many-' || n, 'test', 'tenant-' || n %% 3, 3, 'null', '' "
+        "INSERT INTO runs (run_id, kind, tenant, priority, payload) "
+        "SELECT 'many-' || n, 'test', 'tenant-' || n %% 3, 3, 'null' "
         "FROM generate_series(1, %s) n",
         20_000,
     )

@@ -51,7 +51,8 @@ async def test_a_step_by_reference_waits_for_no_dead_workers_cache(bench: Bench)
     await bench.ledger.until("begin", 1)
     await bench.kill(first)
     await bench.process("LARGE", sticky_timeout="300")
-    await bench.ledger.until("begin", 2, deadline=150)
+    begins = await bench.ledger.until("begin", 2, deadline=150)
+    assert begins[1]["fence"][1] == 2, "no attempt was spent on asking"
     bench.ledger.release()
     assert await bench.engine.result(run_id, timeout=60) == "yyy"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -61,7 +62,11 @@ def summarise(blocks: Sequence[Sequence[Wait]], *, seed: int = 0) -> Summary | N
     With fewer than 59 samples not even the largest one bounds the p95 from above with 95 %
     confidence (1 − 0.95^n), so none is given.
     """
-    filled = [list(block) for block in blocks if block]
+    return _summarise(tuple(tuple(block) for block in blocks if block), seed)
+
+
+@lru_cache(maxsize=1_000)  # a report shows each figure in five forms; it is resampled once
+def _summarise(filled: tuple[tuple[Wait, ...], ...], seed: int) -> Summary | None:
     waits = [wait for block in filled for wait in block]
     over = [wait.seconds for wait in waits if wait.over]
     if not over:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
 
 from comparison.arms import find_arm
@@ -114,14 +115,27 @@ def inv_orphan(case: Case) -> Findings:
         bound = arm.predict(fault.kind)[1] + ALLOWANCE
         taken = takeovers(case.calls.ledger.calls.values(), fault)
         for run in orphans(case, fault):
-            # A run may be taken from a dead owner and then made to wait (a suspect that is to run
-            # alone, say): the record of ownership shows the first, the ledger only the end.
-            claims = [o.since_ns for o in case.evidence.ownerships if o.what == run]
-            times = [t for t in (*claims, taken.get(run)) if t is not None and t > fault.after_ns]
+            times = [t for t in (*_given_to_others(case, fault, run), taken.get(run)) if t]
             late = not times or (min(times) - fault.after_ns) / 1e9 > bound
             problem = f"{run} was not taken over within {bound:g} s of fault {fault.number}"
             found.evaluate(problem if late else None)
     return found
+
+
+def _given_to_others(case: Case, fault: FaultRecord, run: str) -> Iterator[int]:
+    """When a run, or a step of it that was struck, was somebody else's by the engine's record.
+
+    A run may be taken from a dead owner and then made to wait (a suspect that is to run alone,
+    say): the record of ownership shows the first, the ledger only the end. And where nothing keeps
+    two workers from one run, the other may hand in the step without taking anything over.
+    """
+    struck = {run, *(key for key in fault.in_flight if run_of(key) == run)}
+    for owner in case.evidence.ownerships:
+        if owner.what in struck and owner.since_ns > fault.after_ns:
+            yield owner.since_ns
+    for write in case.evidence.writes:
+        if write.key in struck and write.worker != fault.victim and write.t_ns > fault.after_ns:
+            yield write.t_ns
 
 
 def orphans(case: Case, fault: FaultRecord) -> list[str]:

@@ -54,6 +54,7 @@ def a_recorded_step_is_called_again(planted: Planted) -> None:
 def an_orphan_is_stranded(planted: Planted) -> None:
     planted.records = [r for r in planted.records if not in_takeover_of_run_0(planted, r)]
     planted.ownerships = [o for o in planted.ownerships if (o.what, o.fence) != ("run-0", (2,))]
+    planted.writes = [w for w in planted.writes if w.key != "run-0/1.0"]
 
 
 def in_takeover_of_run_0(planted: Planted, record: object) -> bool:
@@ -262,6 +263,22 @@ def test_an_orphan_that_was_taken_away_in_time_but_waits_is_no_violation() -> No
     planted = Planted()
     an_orphan_is_stranded(planted)
     planted.claim("run-0", 2, "nobody", at=3.9)
+    assert verdicts(planted.case())["INV-ORPHAN"].outcome is Outcome.PASS
+
+
+def test_an_orphaned_step_that_the_server_gave_away_in_time_but_waits_is_no_violation() -> None:
+    planted = Planted()
+    an_orphan_is_stranded(planted)
+    planted.claim("run-0/1.0", 2, "nobody", at=3.9)
+    assert verdicts(planted.case())["INV-ORPHAN"].outcome is Outcome.PASS
+
+
+def test_a_step_that_another_worker_hands_in_is_stranded_no_longer() -> None:
+    planted = Planted()
+    an_orphan_is_stranded(planted)
+    planted.write("run-0", "1.0", 1, "A", at=3.0)  # its victim, and too late to be its own
+    assert verdicts(planted.case())["INV-ORPHAN"].outcome is Outcome.FAIL
+    planted.write("run-0", "1.0", 1, "B", at=3.0)
     assert verdicts(planted.case())["INV-ORPHAN"].outcome is Outcome.PASS
 
 

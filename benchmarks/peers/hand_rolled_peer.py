@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.nothing import START
 from benchmarks.peers import Peer
-from benchmarks.peers.clock import by_clients, connected, until_done
+from benchmarks.peers.clock import by_clients, connected, in_bulk, until_done
 from benchmarks.timing import Timing
 from benchmarks.workload import APP
 from hand_rolled.engine import HandRolledEngine
@@ -23,6 +23,7 @@ SELECT NOT EXISTS (SELECT FROM runs WHERE status = 'pending')
    AND NOT EXISTS (SELECT FROM runs WHERE status = 'running')
 """
 CLIENTS = 16
+BULK = 1_000
 STEPS = 10
 
 
@@ -38,7 +39,7 @@ async def prepared(url: str, env: Mapping[str, str]) -> AsyncIterator[tuple[Any,
 async def worked(url: str, env: Mapping[str, str], runs: int, steps: int) -> Timing:
     """`runs` runs of so many steps by one worker. Raises `RuntimeError` unless all succeeded."""
     async with prepared(url, env) as (settings, engine):
-        await engine.start_many([run_of(n, steps) for n in range(runs)])
+        await in_bulk(BULK, runs, lambda some: engine.start_many([run_of(n, steps) for n in some]))
         async with connected(url) as conn:
             await conn.execute("VACUUM ANALYZE runs")
         worker = PLUGIN.worker(settings, [APP], worker_id=new_worker_id())

@@ -2,6 +2,8 @@
 
 The first caller of a group sends it; whoever comes meanwhile forms the next group. Each caller
 returns when its own run is durable, as ever.
+
+`start_many` takes runs to be new, which is cheaper, until the database refuses a group of them.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ async def noop(bench: Bench) -> None:
     if not bench.quick:
         entries |= {
             PGQUEUER_500: Entry("pgqueuer", "noop_batch_500", 10_000),
-            PROCRASTINATE: Entry("procrastinate", "noop", 600),
-            ABSURD: _absurd(bench, "noop", 1_500),
+            PROCRASTINATE: Entry("procrastinate", "noop", 400),
+            ABSURD: _absurd(bench, "noop", 1_000),
         }
     found = await _held(bench, Contest("no-op runs", "runs/s", entries))
     bench.compared("no-op runs/s", found, FAST, PGQUEUER, targets.NOOP_PGQUEUER)
@@ -49,10 +49,10 @@ async def steps(bench: Bench) -> None:
     entries = {
         FAST: Entry("hand_rolled+fast", "steps", bench.size(10_000, 5_000)),
         READABLE: Entry("hand_rolled", "steps", bench.size(1_000, 500)),
-        DBOS: Entry("dbos", "steps", bench.size(600, 300)),
+        DBOS: Entry("dbos", "steps", bench.size(400, 300)),
     }
     if not bench.quick:
-        entries[ABSURD] = _absurd(bench, "steps", 2_000)
+        entries[ABSURD] = _absurd(bench, "steps", 1_500)
     found = await _held(bench, Contest("durable steps", "steps/s", entries))
     bench.compared("durable steps/s", found, FAST, DBOS, targets.STEPS_DBOS)
     bench.compared("durable steps/s", found, READABLE, DBOS, None)
@@ -102,7 +102,7 @@ async def temporal(bench: Bench) -> None:
     A run leaves timers behind, which fire ten seconds after it or later. On one server for all,
     they would be work during the next measurement.
     """
-    count = bench.size(160, 40)
+    count = bench.size(120, 40)
     entries = {
         "temporal_version": Entry("temporal", "ours", count),
         "the bare SDK": Entry("temporal", "bare", count),

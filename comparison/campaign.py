@@ -178,7 +178,7 @@ class Campaign:
             if tried.breaker is not None:
                 fault = fault.model_copy(update={"healed_ns": healed})
             self.faults.append(fault)
-            self.say(_told(fault, len(self.plan.faults)))
+            self.say(_told(fault, of=self.plan.faults[-1].number))
             if fault.landed:
                 return
 

@@ -159,7 +159,9 @@ class Shift:
             self._uncertain = True
             log.warning("%s: looking for work failed: %s", self._owner, describe(error))
         try:
-            await asyncio.wait_for(self.wake.wait(), pause)
+            # Not `wait_for`: in Python 3.11 it loses a cancellation that comes with the wake-up.
+            async with asyncio.timeout(pause):
+                await self.wake.wait()
         except TimeoutError:
             return
 

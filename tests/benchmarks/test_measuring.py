@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,10 @@ from benchmarks.store.claims import (
 )
 from benchmarks.store.growth import by_backlog
 from benchmarks.store.snapshot import under_snapshot
+from benchmarks.workload import APP
+from hand_rolled.plugin import PLUGIN
+from hand_rolled.shift import Shift
+from two_workers.engines import new_worker_id
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +113,27 @@ async def test_claims_go_on_under_a_held_snapshot(server: Server) -> None:
     held = await under_snapshot(server, {}, limits=True, hold=1, window=0.4)
     assert held.undisturbed > 0
     assert held.disturbed > 0
+
+
+async def test_a_worker_that_is_cancelled_while_it_wakes_up_ends(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A measurement ends its worker so, at the moment when the last run's end has woken it."""
+    shifts: list[Shift] = []
+
+    def remembered(*args: Any, **named: Any) -> Shift:
+        shifts.append(Shift(*args, **named))
+        return shifts[-1]
+
+    monkeypatch.setattr("hand_rolled.worker.Shift", remembered)
+    async with server.database() as url, hand_rolled_peer.prepared(url, {}) as (settings, _):
+        worker = PLUGIN.worker(settings, [APP], worker_id=new_worker_id())
+        working = asyncio.ensure_future(worker.run(asyncio.Event()))
+        async with asyncio.timeout(30):
+            while not shifts or not shifts[0].wake._waiters:
+                await asyncio.sleep(0.001)
+            shifts[0].wake.set()
+            await asyncio.sleep(0)  # it is being woken, and does not run yet
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working

@@ -205,6 +205,8 @@ async def _rows(
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
     try:
-        await asyncio.wait_for(event.wait(), seconds)
+        # Not `wait_for`: in Python 3.11 it loses a cancellation that comes with the event.
+        async with asyncio.timeout(seconds):
+            await event.wait()
     except TimeoutError:
         return

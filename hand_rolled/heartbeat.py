@@ -143,7 +143,8 @@ class Keeper:
                 await self._beat()
                 pause = max(0.0, self.settings.heartbeat_interval - (clock() - begun))
                 try:
-                    await asyncio.wait_for(stopped.wait(), pause)
+                    async with asyncio.timeout(pause):
+                        await stopped.wait()
                 except TimeoutError:
                     continue
         finally:

@@ -61,6 +61,8 @@ METRICS: dict[str, Callable[[Measures], Interval | None]] = {
     "pause_p50": lambda m: _median(m.takeover["pause"]),
     "silence_p50": lambda m: _median(m.takeover["silence"]),
     "mute_p50": lambda m: _median(m.takeover["mute"]),
+    "stall_p50": lambda m: _median(m.waits("stall")),
+    "restart_p50": lambda m: _median(m.waits("restart")),
     "progress_p50": lambda m: _median(m.productive),
     "duplicates_per_orphan": lambda m: _rate(m.duplicate_calls, len(m.recoveries)),
     "zombie_calls_per_return": lambda m: _rate(m.zombies.calls_made, m.zombies.spared),

@@ -10,25 +10,21 @@ differ by chance: all the others are there to explore, not to conclude from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from comparison import figures
-from comparison.arms import find_arm
 from comparison.breakers.overload import Overload
 from comparison.figures import Figure, Row
-from comparison.measures import CAUSES, ORPHANING, OTHERS, Measures
+from comparison.measures import CAUSES, ORPHANING, Measures
 from comparison.meters import LOG, WRITES
 from comparison.overload_rows import overload_rows
+from comparison.recovery_rows import FAULTS, Line, recovery_rows
 from comparison.verdicts import Verdict
 
-FAULTS = {
-    "kill": "Recovery after SIGKILL",
-    "pause": "Takeover after SIGSTOP",
-    "silence": "Takeover after a silent network",
-    "mute": "Takeover from a worker that is not heard",
-}
+__all__ = ["CANCELS", "FAULTS", "ArmResult", "by_cause", "rows"]
+
 CANCELS = {
     "running": "Cancel a run at work",
     "pending": "Cancel before any worker lives",
@@ -51,10 +47,6 @@ class ArmResult:
     overloads: Mapping[str, Overload] = field(default_factory=dict)
 
 
-Cell = Callable[[Measures], Figure]
-Line = tuple[str, str, Cell]
-
-
 def rows(results: Sequence[ArmResult]) -> list[Row]:
     """The table, in the order in which a reader should look at it."""
     measures = [result.measures for result in results]
@@ -65,9 +57,7 @@ def rows(results: Sequence[ArmResult]) -> list[Row]:
 
     return [
         *filled(_primary()),
-        *(row for kind in ORPHANING for row in filled(_recovery(kind, measures))),
-        *filled(_between_steps(measures)),
-        *filled(_others(measures)),
+        *filled(recovery_rows(measures)),
         *filled(_cost(measures)),
         *filled(_run_time(measures)),
         *(row for case in CANCELS for row in filled(_cancel(case, measures))),
@@ -95,76 +85,6 @@ def _primary() -> Iterator[Line]:
         "cancel a run at work: to the last call begun",
         lambda m: figures.spread([c.last_begin for c in m.cancellations if c.case == "running"]),
     )
-
-
-def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[Line]:
-    section = FAULTS[kind]
-    if not any(m.after(kind) for m in measures):
-        return
-    yield (
-        section,
-        "changed hands: median [95 % CI]",
-        lambda m: figures.median(m.changed_hands(kind), m.never_taken_over(kind)),
-    )
-    yield section, "  predicted from the settings", lambda m: _band(m.arm, kind)
-    yield section, "  inside of that", partial(_in_band, kind)
-    yield (
-        section,
-        "next call of the step: median [95 % CI]",
-        lambda m: figures.median(m.takeover[kind], m.never_taken_over(kind)),
-    )
-    yield section, "  longest", lambda m: figures.longest(m.takeover[kind])
-    yield section, "  p95", lambda m: figures.p95(m.takeover[kind])
-    yield (
-        section,
-        "runs, of faults",
-        lambda m: figures.sizes(m.takeover[kind], len(m.never_taken_over(kind))),
-    )
-    if kind == "kill":
-        yield (
-            section,
-            "new step by anybody else, a sibling's too: median [95 % CI]",
-            lambda m: figures.median(m.productive, m.never_taken_over(kind)),
-        )
-
-
-def _in_band(kind: str, m: Measures) -> Figure:
-    inside, n = m.in_band(kind)
-    return Figure(f"{inside} of {n}", inside, n=n)
-
-
-def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
-    """Where no step was under way: another law holds there, so they are not mixed in above."""
-    for kind in ORPHANING:
-        name = f"{kind}, between steps"
-        if any(m.after(name) for m in measures):
-            yield (
-                "Taken over between two steps: median [95 % CI]",
-                f"after a {kind}",
-                lambda m, name=name: figures.median(m.waits(name), m.never_taken_over(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
-            )
-
-
-def _others(measures: Sequence[Measures]) -> Iterator[Line]:
-    """After these a worker may keep its runs; the rule is only that they end well."""
-    section = "Faults after which a worker may keep its runs"
-    for kind in OTHERS:
-        if any(m.hit_by(kind) for m in measures):
-            yield section, f"{kind}: runs taken over, of those hit", partial(_taken, kind)
-            yield (
-                section,
-                "  longer than fault-free: median [95 % CI]",
-                lambda m, kind=kind: figures.median(m.penalty(kind)),  # type: ignore[misc] # as above
-            )
-
-
-def _taken(kind: str, m: Measures) -> Figure:
-    hit, taken = m.hit_by(kind), sum(h.taken for h in m.hit_by(kind))
-    return Figure(f"{taken} of {len(hit)}", taken, n=len(hit)) if hit else Figure("not brought")
-
-
-def _band(arm: str, kind: str) -> Figure:
-    return figures.band(find_arm(arm).predict(kind))
 
 
 def _cost(measures: Sequence[Measures]) -> Iterator[Line]:

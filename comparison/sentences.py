@@ -10,7 +10,7 @@ from comparison import cells
 from comparison.arms import find_arm
 from comparison.cells import USD
 from comparison.kinds import KINDS
-from comparison.measures import Measures
+from comparison.measures import OTHERS, Measures
 from comparison.meters import WRITES
 from comparison.report import CANCELS, FAULTS, ArmResult
 from comparison.scene import Paid
@@ -62,11 +62,29 @@ def _compared(a: Measures, b: Measures) -> Iterator[str]:
     if a.productive is not None and b.productive is not None:
         ahead = _ahead(a.arm, a.productive, b.arm, b.productive)
         yield f"New step by anybody else after a kill: {ahead}"
+    yield from _taken_from_the_living(a, b)
     yield from _paired(a, b)
     for label, figure in _figures():
         x, y = figure(a), figure(b)
         if x is not None or y is not None:
             yield _fewer(label, a.arm, x, b.arm, y)
+
+
+def _taken_from_the_living(a: Measures, b: Measures) -> Iterator[str]:
+    """After faults that need not cost a worker its runs: how many they cost it, how long for."""
+    for kind in OTHERS:
+        hit = [(m, m.hit_by(kind)) for m in (a, b)]
+        if not all(runs for _, runs in hit):
+            continue
+        taken = " and ".join(
+            f"{sum(h.taken for h in runs)} of {len(runs)} on {m.arm}" for m, runs in hit
+        )
+        one, other = a.waits(kind), b.waits(kind)
+        said = f"Faults of kind {kind}, runs taken over of those hit: {taken}"
+        if one is None or other is None:
+            yield f"{said}."
+        else:
+            yield f"{said}; run by run of these, {_ahead(a.arm, one, b.arm, other)}"
 
 
 def _figures() -> Iterator[tuple[str, Callable[[Measures], float | None]]]:

@@ -20,8 +20,9 @@ from comparison.files import to_csv, to_junit
 from comparison.measures import ORPHANING, measure
 from comparison.page.page import to_html
 from comparison.page.timeline import REFUSED, REPEATED, timeline
+from comparison.recovery_rows import FAULTS
 from comparison.render import Report, to_markdown, to_terminal
-from comparison.report import FAULTS, ArmResult, rows
+from comparison.report import ArmResult, rows
 from comparison.results import judged
 from comparison.scene import Paid
 from comparison.sentences import differences, not_shown
@@ -261,6 +262,21 @@ def test_what_was_not_brought_is_said_and_what_was_is_not(report: Report) -> Non
     first = not_shown(report.results)[0]
     assert "restart (the server crashes under everybody" in first
     assert "kill (" not in first
+
+
+def test_a_run_that_changed_hands_though_it_need_not_have_is_timed_too() -> None:
+    planted = Planted()
+    planted.faults[0] = fault(1, "stall", "A", "run-0/1.0", at=2.0, resumed=6.0)
+    results = [judged([planted.case(arm)]) for arm in ("hand_rolled", "temporal+tuned")]
+    table = [row for row in rows(results) if row.section.startswith("Faults after which")]
+    assert [(row.label.strip(), row.cells[0]) for row in table[:4]] == [
+        ("stall: runs taken over, of those hit", "1 of 1"),
+        ("next call of the step, where taken over: median [95 % CI]", "2.00 s [one fault]"),
+        ("longest of these", "2.00 s"),
+        ("runs, of faults", "1 of 1"),
+    ]
+    [said] = [line for line in differences(results) if "stall" in line]
+    assert "1 of 1 on hand_rolled and 1 of 1 on temporal+tuned; run by run of these" in said
 
 
 def test_every_fault_that_takes_work_away_has_a_section() -> None:

@@ -3,6 +3,7 @@ const arms = JSON.parse(document.getElementById("figures").textContent);
 const money = (v) => "$" + Math.round(v).toLocaleString("en-US");
 const range = (low, high) => (Math.round(low) === Math.round(high) ? money(high)
   : money(low) + "–" + money(high).slice(1));
+const list = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 // What is no number, or less than none, counts as none.
 const read = (name) => Math.max(0, Number(document.getElementById("in-" + name).value) || 0);
 
@@ -31,9 +32,9 @@ function waysToRun(arm, beat, runs) {
   const actions = 365 / 12 * runs * actionsOfRun(arm, beat) / 1e6;
   const [cloud] = plans(actions).sort((a, b) => a.month - b.month);
   return [
-    {how: arm.arm + ", Temporal Cloud", plan: cloud.plan, hours: read("cloud"),
-      bill: 12 * cloud.month, gap: arm.gap},
-    {how: arm.arm + ", a cluster of your own", hours: read("cluster"), bill: 12 * read("servers")},
+    {how: arm.arm + " on Temporal Cloud", plan: cloud.plan, hours: read("cloud"),
+      bill: 12 * cloud.month},
+    {how: arm.arm + " on a cluster of your own", hours: read("cluster"), bill: 12 * read("servers")},
   ];
 }
 
@@ -45,7 +46,8 @@ function year(arm, beat, runs) {
   const recovery = orphans * (arm.stood || 0) / 3600 * read("waiting");
   return waysToRun(arm, beat, runs).map((way) => {
     const work = 12 * way.hours * read("hour");
-    return {...way, duplicates, recovery, never: arm.never, work, total: duplicates[1] + recovery + work + way.bill};
+    const total = duplicates[1] + recovery + work + way.bill;
+    return {...way, arm, duplicates, recovery, work, total};
   });
 }
 
@@ -61,10 +63,13 @@ function volumeAt(how, total) {
   return low;
 }
 
+// Whoever broke a rule is in the table, and is not recommended.
+const ranked = (rows) => rows.filter((r) => !r.arm.broke.length).sort((a, b) => a.total - b.total);
+
 function whatWouldChangeIt(rows) {
   const said = [];
-  const own = rows.filter((r) => r.own).sort((a, b) => a.total - b.total)[0];
-  const other = rows.filter((r) => !r.own).sort((a, b) => a.total - b.total)[0];
+  const own = ranked(rows).find((r) => r.own);
+  const other = ranked(rows).find((r) => !r.own);
   if (!own || !other) return "";
   if (read("hour") > 0) {
     const hours = read("own") + (other.total - own.total) / (12 * read("hour"));
@@ -73,7 +78,7 @@ function whatWouldChangeIt(rows) {
         hours.toFixed(1) + " hours a month instead of " + read("own") + "."
       : "At this volume a store of your own costs more even if nobody has to look after it.");
   }
-  const cloud = rows.find((r) => r.plan);
+  const cloud = ranked(rows).find((r) => r.plan);
   const runs = cloud && volumeAt(cloud.how, own.total);
   if (runs > 0) {
     said.push("A store of your own and Temporal Cloud cost the same at " +
@@ -84,36 +89,45 @@ function whatWouldChangeIt(rows) {
 }
 
 const ofAll = (beat, runs = read("runs")) => arms.flatMap((arm) => year(arm, beat, runs));
-const cheapest = (rows) => [...rows].sort((a, b) => a.total - b.total)[0];
 
 function whatHeartbeatsDo(rows) {
-  const cloud = rows.find((r) => r.plan);
+  const cloud = ranked(rows).find((r) => r.plan);
   if (!cloud) return "";
   const bill = (beat) => ofAll(beat).find((r) => r.how === cloud.how).bill;
   const beat = read("beat");
-  const best = cheapest(rows).how, tested = cheapest(ofAll(cloud.gap)).how;
+  const best = ranked(rows)[0].how, tested = ranked(ofAll(cloud.arm.gap))[0].how;
   return "Temporal Cloud's cheaper plan here is " + cloud.plan + ". " + (beat > 0 ?
     "Heartbeats every " + beat + " s are " + money(cloud.bill - bill(0)) + " of its " :
-    "Without heartbeats its bill is ") + money(cloud.bill) + " a year; every " + cloud.gap +
-    " s, as this test set them, the bill would be " + money(bill(cloud.gap)) +
+    "Without heartbeats its bill is ") + money(cloud.bill) + " a year; every " + cloud.arm.gap +
+    " s, as this test set them, the bill would be " + money(bill(cloud.arm.gap)) +
     ", and the cheapest way " + (best === tested ? "the same." : tested + ".");
+}
+
+// The cheapest way, or all that cost about as little: sums as rough as these do not part them.
+function whatIsCheapest(rows) {
+  const [best, ...others] = ranked(rows);
+  if (!best) return "None of these kept every rule, so that none is recommended.";
+  const alike = [best, ...others].filter((r) =>
+    r.total - best.total <= 0.1 * best.total || money(r.total) === money(best.total));
+  const second = others[0];
+  if (!second) return "Only " + best.how + " is left to recommend, at " + money(best.total) + " a year.";
+  return "With these numbers " + (alike.length > 1
+    ? list(alike.map((r) => r.how)) + " cost about the same, " +
+      range(best.total, alike.at(-1).total) + " a year: choose by what you can look after, not by this sum."
+    : best.how + " is the cheapest, by " + money(second.total - best.total) + " a year before " +
+      second.how + ".");
 }
 
 function show() {
   const rows = ofAll(read("beat"));
   document.getElementById("year").innerHTML = rows.map((r) =>
-    "<tr><th>" + r.how + (r.plan ? " (" + r.plan + " plan)" : "") + "</th>" +
-    [range(...r.duplicates), (r.never ? "at least " : "") + money(r.recovery), money(r.work), money(r.bill), money(r.total)]
+    "<tr><th>" + (r.arm.broke.length ? '<span class="FAIL">✗</span> ' : "") +
+    r.how + (r.plan ? " (" + r.plan + " plan)" : "") + "</th>" +
+    [range(...r.duplicates), (r.arm.never ? "at least " : "") + money(r.recovery), money(r.work),
+      money(r.bill), money(r.total)]
       .map((cell) => "<td>" + cell + "</td>").join("") + "</tr>").join("");
-  const [best, second] = [...rows].sort((a, b) => a.total - b.total);
-  if (!second) return;
-  const gap = second.total - best.total;
-  document.getElementById("advice").textContent = (gap < 0.1 * best.total
-    ? "With these numbers " + best.how + " and " + second.how + " cost about the same, " +
-      money(best.total) + " a year: choose by what you can look after, not by this sum."
-    : "With these numbers " + best.how + " is the cheapest, by " + money(gap) + " a year before " +
-      second.how + ".")
-    + " " + whatWouldChangeIt(rows) + " " + whatHeartbeatsDo(rows);
+  document.getElementById("advice").textContent =
+    [whatIsCheapest(rows), whatWouldChangeIt(rows), whatHeartbeatsDo(rows)].join(" ");
 }
 
 document.querySelectorAll("#inputs input").forEach((i) => i.addEventListener("input", show));

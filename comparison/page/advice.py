@@ -2,13 +2,14 @@
 
 The measured figures go into the page as JSON; a small script does the arithmetic, so that the
 reader can change every assumption. Prices come with their source and date (`prices`); what has none
-is a placeholder, and the page says so.
+is a placeholder, and the page says so. An arm that broke a rule has its sums, and is not
+recommended, however cheap it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from statistics import mean
@@ -17,6 +18,8 @@ from typing import Any
 from comparison.arms import find_arm
 from comparison.measures import Measures
 from comparison.prices import Input, inputs
+from comparison.report import ArmResult
+from comparison.verdicts import Outcome
 
 
 def figures(measures: Measures) -> dict[str, Any]:
@@ -53,9 +56,11 @@ def _tokens(measures: Measures, bound: int, orphaned: int) -> dict[str, float]:
     return {"sent": sent / orphaned, "received": received / orphaned}
 
 
-def advice(measures: Sequence[Measures]) -> str:
+def advice(results: Sequence[ArmResult]) -> str:
     """The section with its inputs, its table and its script."""
-    found = [figures(m) for m in measures]
+    found = [
+        {**figures(result.measures), "broke": _rules(result, Outcome.FAIL)} for result in results
+    ]
     data = json.dumps(found).replace("<", "\\u003c")
     script = files("comparison.page").joinpath("advice.js").read_text()
     own = [entry for entry in inputs() if entry.source is None]
@@ -70,6 +75,7 @@ def advice(measures: Sequence[Measures]) -> str:
 <th>recovery</th><th>looking after it</th><th>bill</th><th>together</th></tr></thead>
 <tbody id="year"></tbody></table></div>
 <p id="advice" class="advice"></p>
+<ul class="small">{"".join(f"<li>{escape(line)}</li>" for line in _kept(results))}</ul>
 <p>What would change it beyond the sum: a table commits together with your own data and needs no
 second system; Temporal brings timers, signals, versioning and an interface that a store of your
 own would have to grow, and people elsewhere who are on call for it. Whether duplicates and recovery
@@ -77,6 +83,22 @@ decide anything at your volume, the first two columns say beside the others.</p>
 <script type="application/json" id="figures">{data}</script>
 <script>{script}</script>
 """
+
+
+def _kept(results: Sequence[ArmResult]) -> Iterator[str]:
+    """Who is not recommended and why, and what else is to be known before one is chosen."""
+    for result in results:
+        if broke := _rules(result, Outcome.FAIL):
+            yield f"{result.arm} broke {', '.join(broke)}: not recommended, whatever it costs."
+    for result in results:
+        if doubtful := _rules(result, Outcome.UNKNOWN):
+            yield f"Not decided here, whether {result.arm} keeps {', '.join(doubtful)}."
+        if never := _rules(result, Outcome.NOT_PROMISED):
+            yield f"{result.arm} does not promise {', '.join(never)}."
+
+
+def _rules(result: ArmResult, outcome: Outcome) -> list[str]:
+    return [verdict.invariant for verdict in result.verdicts if verdict.outcome is outcome]
 
 
 def _group(legend: str, entries: Sequence[Input]) -> str:

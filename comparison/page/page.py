@@ -35,7 +35,7 @@ def to_html(report: Report, arms: Arms) -> str:
         "<h2>Duplicate calls by cause</h2>" + _causes(report.results),
         "<h2>Crash points</h2>" + crash_points(arms),
         _timelines(arms),
-        "<h2>What it means for you</h2>" + advice(measures),
+        "<h2>What it means for you</h2>" + advice(report.results),
         "<h2>What this does not show</h2>" + _list(not_shown(report.results)),
         "<h2>Who wrote this, on what, and how to repeat it</h2>" + _list(report.header),
         "<p class='small'>The same experiment again: <code>two-workers replay DIR</code>. Judged "

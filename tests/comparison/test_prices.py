@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -18,18 +18,20 @@ from comparison.measures.overhead import HEARTBEAT
 from comparison.meters import ACTION, WRITES
 from comparison.page.advice import advice, figures
 from comparison.prices import Input, inputs
+from comparison.report import ArmResult
+from comparison.results import judged
 from tests.service.browser import ARGUMENTS, CHROMIUM
 
 from .planted import Planted
 
 
 @pytest.fixture
-def measured() -> list[Any]:
+def measured() -> list[ArmResult]:
     """Both arms of the honest campaign; Temporal's server counted ten actions for its one twin."""
     own, other = Planted().case("hand_rolled"), Planted().case("temporal+tuned")
     load = Load(window="twin", seconds=5.0, counts={WRITES: 20.0, ACTION + "x": 10.0})
     evidence = other.evidence.model_copy(update={"loads": (load,)})
-    return [measure(own), measure(Case(evidence=evidence, calls=other.calls))]
+    return [judged([own]), judged([Case(evidence=evidence, calls=other.calls)])]
 
 
 def test_a_price_without_its_day_is_refused() -> None:
@@ -61,7 +63,7 @@ def test_heartbeats_are_apart_from_the_other_actions() -> None:
 
 
 def test_a_price_shows_its_source_and_its_day_and_the_others_are_said_to_be_placeholders(
-    measured: list[Any],
+    measured: list[ArmResult],
 ) -> None:
     page = advice(measured)
     placeholders, prices = page.split("<fieldset>")[1:]
@@ -80,7 +82,23 @@ def test_the_expected_cost_of_many_deaths_is_a_mean() -> None:
     assert figures(found)["stood"] == pytest.approx(5.495)
 
 
-def shown(measured: list[Any], place: Path, **numbers: float) -> str:
+def failed() -> ArmResult:
+    """The story's arm, where a zombie wrote what its next owner had to write."""
+    planted = Planted()
+    planted.write("run-1", "1.0", 1, "C", at=13.1)
+    return judged([planted.case("story")])
+
+
+def test_what_an_arm_broke_and_what_it_never_promised_is_said_beside_the_advice(
+    measured: list[ArmResult],
+) -> None:
+    page = advice([*measured, failed()])
+    assert "story broke INV-FENCE: not recommended, whatever it costs." in page
+    assert "temporal+tuned does not promise INV-TRUST, INV-FAIR, INV-BLAME." in page
+    assert "hand_rolled broke" not in page
+
+
+def shown(measured: list[ArmResult], place: Path, **numbers: float) -> str:
     """What the page says to a reader who has changed these numbers."""
     page = advice(measured)
     for name, number in numbers.items():
@@ -95,7 +113,7 @@ def shown(measured: list[Any], place: Path, **numbers: float) -> str:
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
-def test_the_sums_follow_the_readers_numbers(measured: list[Any], tmp_path: Path) -> None:
+def test_the_sums_follow_the_readers_numbers(measured: list[ArmResult], tmp_path: Path) -> None:
     numbers = {"runs": 1000, "calling": 100, "plan": 10, "cloud": 0}
     # 1,000 runs a day of 10 actions at $50 a million, and a tenth of that for the plan.
     silent = shown(measured, tmp_path, **numbers, beat=0)
@@ -117,9 +135,38 @@ def test_the_sums_follow_the_readers_numbers(measured: list[Any], tmp_path: Path
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
-def test_the_advice_turns_with_the_numbers(measured: list[Any], tmp_path: Path) -> None:
+def test_the_advice_turns_with_the_numbers(measured: list[ArmResult], tmp_path: Path) -> None:
     costly = shown(measured, tmp_path, own=1000)
     assert "With these numbers temporal+tuned" in costly
     free = shown(measured, tmp_path, own=0, database=0)
     assert "With these numbers hand_rolled is the cheapest" in free
     assert "$-" not in shown(measured, tmp_path, crashes=-5), "less than none is none"
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_an_arm_that_broke_a_rule_is_recommended_at_no_price(
+    measured: list[ArmResult], tmp_path: Path
+) -> None:
+    nothing = {"crashes": 0, "own": 0, "database": 0}
+    said = shown([failed(), *measured], tmp_path, **nothing)
+    assert '<span class="FAIL">✗</span> story' in said
+    assert "With these numbers hand_rolled is the cheapest" in said
+    alone = shown([failed()], tmp_path, **nothing)
+    assert "None of these kept every rule, so that none is recommended." in alone
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_all_that_cost_the_same_are_named_and_none_is_the_cheapest_by_nothing(
+    measured: list[ArmResult], tmp_path: Path
+) -> None:
+    own, _ = measured
+    twice = [replace(own, measures=replace(own.measures, arm="hand_rolled+crash")), *measured]
+    same = {"crashes": 0, "database": 0, "servers": 0, "cluster": 16}
+    said = shown(twice, tmp_path, **same, cloud=1000)
+    assert (
+        "hand_rolled+crash, hand_rolled and temporal+tuned on a cluster of your own cost about "
+        "the same, $19,200 a year"
+    ) in said
+    assert "by $0" not in shown(twice, tmp_path, crashes=0, own=0, database=0)

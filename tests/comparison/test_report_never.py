@@ -32,7 +32,7 @@ def test_a_run_that_nobody_took_over_stood_still_for_as_long_as_it_was_watched()
     found = advice.figures(abandoned().measures)
     assert found["stood"] == pytest.approx(24 - 2.005)
     assert found["never"] == 1
-    said = advice.advice([abandoned().measures])
+    said = advice.advice([abandoned()])
     assert "stood still for at least 22.0 s on average after a kill (1 were never" in said
 
 

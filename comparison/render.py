@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comparison.arms import find_arm
+from comparison.reading import warnings
 from comparison.report import ArmResult, rows
 from comparison.scene import Paid
 from comparison.sentences import differences, not_shown, opening
@@ -63,7 +64,7 @@ class Report:
 
 
 def to_terminal(report: Report, console: Console) -> None:
-    """The opening, the verdicts, the table, the differences, and what is not shown."""
+    """From the opening, the verdicts and the warnings to what is not shown."""
     console.print()
     for line in report.header:
         console.print(Text(line, style="dim"))
@@ -76,6 +77,8 @@ def to_terminal(report: Report, console: Console) -> None:
                 Text(f"  {MARKS[verdict.outcome]} ", style=STYLES[verdict.outcome])
                 + Text(f"{verdict.invariant:<11} {verdict.rule}: {verdict.summary}")
             )
+    for line in warnings(report.results):
+        console.print(Text(f"\n{line}", style="yellow"))
     console.print()
     console.print(_table(report.results))
     for title, lines in (
@@ -114,6 +117,9 @@ def to_markdown(report: Report) -> str:
             f"| {v.outcome} | {v.invariant} | {v.rule} | {v.detail} | {v.times} |"
             for v in result.verdicts
         ]
+    cautions = warnings(report.results)
+    if cautions:
+        parts += ["", "## Before you compare durations", "", *(f"- {line}" for line in cautions)]
     names = [result.arm for result in report.results]
     parts += [
         "",

@@ -37,7 +37,10 @@ ZOMBIE_WRITES = "writes accepted, of those tried"
 
 @dataclass(frozen=True)
 class ArmResult:
-    """One arm, judged and measured."""
+    """One arm, judged and measured in `blocks` campaigns.
+
+    `cpu_pressure` is the share of their time in which some process waited for a CPU.
+    """
 
     arm: str
     verdicts: tuple[Verdict, ...]
@@ -45,6 +48,7 @@ class ArmResult:
     server: dict[str, str]
     cpu_pressure: float | None = None
     overloads: Mapping[str, Overload] = field(default_factory=dict)
+    blocks: int = 1
 
 
 def rows(results: Sequence[ArmResult]) -> list[Row]:

@@ -208,6 +208,7 @@ def judged(cases: Sequence[Case]) -> ArmResult:
         measures=pool_measures([measure(case) for case in cases]),
         server={name: str(value) for name, value in evidence[0].server.items()},
         cpu_pressure=sum(pressures) / len(pressures) if pressures else None,
+        blocks=len(cases),
     )
 
 

@@ -12,6 +12,7 @@ from comparison.cells import USD
 from comparison.kinds import KINDS
 from comparison.measures import OTHERS, Measures
 from comparison.meters import WRITES
+from comparison.reading import doubt
 from comparison.report import CANCELS, FAULTS, ArmResult
 from comparison.scene import Paid
 from comparison.stats import FEWEST, Summary, log_rank, sign_test
@@ -21,18 +22,23 @@ LEVEL = 0.05
 
 
 def differences(results: Sequence[ArmResult]) -> list[str]:
+    """What `pairs` says, one after the other; of several pairs, each line says which it is of."""
+    found = pairs(results)
+    return [
+        f"{who}: {sentence}" if len(found) > 1 else sentence
+        for who, sentences in found.items()
+        for sentence in sentences
+    ]
+
+
+def pairs(results: Sequence[ArmResult]) -> dict[str, list[str]]:
     """Who came out ahead at what, for each pair of arms of different engines: both ways."""
-    pairs = [
-        (left, right)
+    return {
+        f"{left.arm} and {right.arm}": list(_compared(left, right))
         for i, left in enumerate(results)
         for right in results[i + 1 :]
         if find_arm(left.arm).engine != find_arm(right.arm).engine
-    ]
-    said = []
-    for left, right in pairs:
-        who = f"{left.arm} and {right.arm}: " if len(pairs) > 1 else ""
-        said += [who + sentence for sentence in _compared(left.measures, right.measures)]
-    return said
+    }
 
 
 def not_shown(results: Sequence[ArmResult]) -> list[str]:
@@ -52,25 +58,26 @@ def not_shown(results: Sequence[ArmResult]) -> list[str]:
     return said + list(NOT_SHOWN)
 
 
-def _compared(a: Measures, b: Measures) -> Iterator[str]:
+def _compared(left: ArmResult, right: ArmResult) -> Iterator[str]:
+    a, b, why_not = left.measures, right.measures, doubt(left, right)
     for kind, section in FAULTS.items():
         one, other = a.takeover[kind], b.takeover[kind]
         if one is not None and other is not None:
-            ahead = _ahead(a.arm, one, b.arm, other)
-            test, settings = _log_rank(a, b, kind), _by_settings(a.arm, b.arm, kind)
+            ahead = _ahead(a.arm, one, b.arm, other, why_not)
+            test, settings = _log_rank(a, b, kind, why_not), _by_settings(a.arm, b.arm, kind)
             yield f"{section}, to the next call of the step: run by run, {ahead} {test} {settings}"
     if a.productive is not None and b.productive is not None:
-        ahead = _ahead(a.arm, a.productive, b.arm, b.productive)
+        ahead = _ahead(a.arm, a.productive, b.arm, b.productive, why_not)
         yield f"New step by anybody else after a kill: {ahead}"
-    yield from _taken_from_the_living(a, b)
-    yield from _paired(a, b)
+    yield from _taken_from_the_living(a, b, why_not)
+    yield from _paired(a, b, why_not)
     for label, figure in _figures():
         x, y = figure(a), figure(b)
         if x is not None or y is not None:
             yield _fewer(label, a.arm, x, b.arm, y)
 
 
-def _taken_from_the_living(a: Measures, b: Measures) -> Iterator[str]:
+def _taken_from_the_living(a: Measures, b: Measures, why_not: str | None) -> Iterator[str]:
     """After faults that need not cost a worker its runs: how many they cost it, how long for."""
     for kind in OTHERS:
         hit = [(m, m.hit_by(kind)) for m in (a, b)]
@@ -84,7 +91,7 @@ def _taken_from_the_living(a: Measures, b: Measures) -> Iterator[str]:
         if one is None or other is None:
             yield f"{said}."
         else:
-            yield f"{said}; run by run of these, {_ahead(a.arm, one, b.arm, other)}"
+            yield f"{said}; run by run of these, {_ahead(a.arm, one, b.arm, other, why_not)}"
 
 
 def _figures() -> Iterator[tuple[str, Callable[[Measures], float | None]]]:
@@ -97,29 +104,37 @@ def _figures() -> Iterator[tuple[str, Callable[[Measures], float | None]]]:
     yield "Transactions that wrote, a fault-free run", _writes
 
 
-def _log_rank(a: Measures, b: Measures, kind: str) -> str:
+def _log_rank(a: Measures, b: Measures, kind: str, why_not: str | None) -> str:
     """The test that knows censored waits; one wait a fault, since its runs are not independent."""
     one, other = a.until_all_had_an_owner(kind), b.until_all_had_an_owner(kind)
     p = log_rank(one, other)
     said = f"n too small (< {FEWEST})" if p is None else cells.p(p)
-    if p is not None:
-        said += f", {'a difference is shown' if p < LEVEL else 'no difference shown'}"
+    if p is not None and p >= LEVEL:
+        said += ", no difference shown"
+    elif p is not None:
+        said += ", a difference is shown" if why_not is None else _not_read(why_not)
     return (
         "Fault by fault, each until its last orphan is taken over (log-rank, "
         f"{len(one)} and {len(other)} faults): {said}."
     )
 
 
-def _paired(a: Measures, b: Measures) -> Iterator[str]:
+def _not_read(why_not: str) -> str:
+    return f", not read as a difference: {why_not}"
+
+
+def _paired(a: Measures, b: Measures, why_not: str | None) -> Iterator[str]:
     """Block by block: the same questions and faults on both arms."""
     one, other = a.penalty_by_block, b.penalty_by_block
     blocks = [block for block in one if block in other]
     if len(blocks) > 1:
         gaps = [one[block] - other[block] for block in blocks]
+        p = sign_test(gaps)
+        unread = _not_read(why_not) if why_not is not None and p < LEVEL else ""
         yield (
             f"Run time lost to faults, paired over {len(blocks)} blocks: longer on {a.arm} in "
             f"{sum(gap > 0 for gap in gaps)}, on {b.arm} in {sum(gap < 0 for gap in gaps)}; median "
-            f"difference {median(gaps):+.2f} s; sign test {cells.p(sign_test(gaps))}."
+            f"difference {median(gaps):+.2f} s; sign test {cells.p(p)}{unread}."
         )
 
 
@@ -131,7 +146,7 @@ def _by_settings(left: str, right: str, kind: str) -> str:
     return f"The settings alone predict {abs(gap):.2f} s in favour of {favoured}."
 
 
-def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:
+def _ahead(left: str, one: Summary, right: str, other: Summary, why_not: str | None) -> str:
     a, b = one.median, other.median
     if a.low <= b.high and b.low <= a.high:
         return (
@@ -140,7 +155,8 @@ def _ahead(left: str, one: Summary, right: str, other: Summary) -> str:
         )
     winner = left if a.value < b.value else right
     gap = abs(a.value - b.value)
-    return f"{winner} sooner by {gap:.2f} s between the medians; the intervals do not overlap."
+    but = "" if why_not is None else f", but {why_not}"
+    return f"{winner} sooner by {gap:.2f} s between the medians; the intervals do not overlap{but}."
 
 
 def _fewer(label: str, left: str, x: float | None, right: str, y: float | None) -> str:

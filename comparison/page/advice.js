@@ -31,11 +31,27 @@ function waysToRun(arm, beat, runs) {
   }
   const actions = 365 / 12 * runs * actionsOfRun(arm, beat) / 1e6;
   const [cloud] = plans(actions).sort((a, b) => a.month - b.month);
-  return [
+  const ways = [
     {how: arm.arm + " on Temporal Cloud", plan: cloud.plan, hours: read("cloud"),
       bill: 12 * cloud.month},
     {how: arm.arm + " on a cluster of your own", hours: read("cluster"), bill: 12 * read("servers")},
   ];
+  // Nobody sets the server's own settings on Temporal Cloud.
+  return arm.cluster_only ? ways.slice(1) : ways;
+}
+
+// For how long an orphaned run stands still, and what is to be said of that. With the heartbeats of
+// the test it was measured. With the reader's own it follows from the timeout that belongs to them,
+// by the law that the report's bands come from, and from how long ago the last heartbeat was: a call
+// shorter than the interval beats only when it begins. Without any, a death is noticed when the step
+// itself has run out of time: nobody knows when that is.
+function standing(arm, beat) {
+  if (arm.engine !== "temporal" || beat === arm.gap) {
+    return {seconds: arm.stood, least: arm.never ? "at least " : "", how: "measured"};
+  }
+  const timeout = Math.max(beat / arm.throttle, arm.shortest);
+  const ago = Math.min(beat, arm.steps ? read("calling") / arm.steps : beat) / 2;
+  return {seconds: beat > 0 ? timeout - ago + arm.beyond : null, least: "", how: "predicted"};
 }
 
 function year(arm, beat, runs) {
@@ -43,11 +59,13 @@ function year(arm, beat, runs) {
   const price = (tokens) =>
     orphans * (tokens.sent * read("tokens_in") + tokens.received * read("tokens_out")) / 1e6;
   const duplicates = [price(arm.answered), price(arm.begun)];
-  const recovery = orphans * (arm.stood || 0) / 3600 * read("waiting");
+  const stands = standing(arm, beat);
+  const known = stands.seconds !== null || orphans === 0;
+  const recovery = orphans * (stands.seconds || 0) / 3600 * read("waiting");
   return waysToRun(arm, beat, runs).map((way) => {
     const work = 12 * way.hours * read("hour");
     const total = duplicates[1] + recovery + work + way.bill;
-    return {...way, arm, duplicates, recovery, work, total};
+    return {...way, arm, stands, known, duplicates, recovery, work, total};
   });
 }
 
@@ -63,8 +81,9 @@ function volumeAt(how, total) {
   return low;
 }
 
-// Whoever broke a rule is in the table, and is not recommended.
-const ranked = (rows) => rows.filter((r) => !r.arm.broke.length).sort((a, b) => a.total - b.total);
+// Whoever broke a rule is in the table, and is not recommended; nor whose recovery is not known.
+const ranked = (rows) => rows.filter((r) => r.known && !r.arm.broke.length)
+  .sort((a, b) => a.total - b.total);
 
 function whatWouldChangeIt(rows) {
   const said = [];
@@ -106,7 +125,7 @@ function whatHeartbeatsDo(rows) {
 // The cheapest way, or all that cost about as little: sums as rough as these do not part them.
 function whatIsCheapest(rows) {
   const [best, ...others] = ranked(rows);
-  if (!best) return "None of these kept every rule, so that none is recommended.";
+  if (!best) return "None is recommended: each of these broke a rule, or its recovery is not known.";
   const alike = [best, ...others].filter((r) =>
     r.total - best.total <= 0.1 * best.total || money(r.total) === money(best.total));
   const second = others[0];
@@ -118,13 +137,16 @@ function whatIsCheapest(rows) {
       second.how + ".");
 }
 
+const recoveryOf = (row) => !row.known ? "not known"
+  : row.stands.least + money(row.recovery) + (row.stands.how === "predicted" ? ", predicted" : "");
+
 function show() {
   const rows = ofAll(read("beat"));
   document.getElementById("year").innerHTML = rows.map((r) =>
     "<tr><th>" + (r.arm.broke.length ? '<span class="FAIL">✗</span> ' : "") +
     r.how + (r.plan ? " (" + r.plan + " plan)" : "") + "</th>" +
-    [range(...r.duplicates), (r.arm.never ? "at least " : "") + money(r.recovery), money(r.work),
-      money(r.bill), money(r.total)]
+    [range(...r.duplicates), recoveryOf(r), money(r.work), money(r.bill),
+      (r.known ? "" : "at least ") + money(r.total)]
       .map((cell) => "<td>" + cell + "</td>").join("") + "</tr>").join("");
   document.getElementById("advice").textContent =
     [whatIsCheapest(rows), whatWouldChangeIt(rows), whatHeartbeatsDo(rows)].join(" ");

@@ -15,11 +15,14 @@ from importlib.resources import files
 from statistics import mean
 from typing import Any
 
-from comparison.arms import find_arm
+from comparison.arms import TIMEOUT, Arm, find_arm
 from comparison.measures import Measures
 from comparison.prices import Input, inputs
 from comparison.report import ArmResult
 from comparison.verdicts import Outcome
+
+THROTTLE = 0.8
+"""Of a heartbeat timeout: the interval at which Temporal's SDK sends heartbeats by default."""
 
 
 def figures(measures: Measures) -> dict[str, Any]:
@@ -29,6 +32,9 @@ def figures(measures: Measures) -> dict[str, Any]:
     stands still until somebody has it; that is measured on the run itself, and so not blurred by
     how fast the machine was when its fault-free twin ran. One that nobody took over has stood still
     for as long as it was watched, at least.
+
+    `beyond` is what the law of `Arm.predict` has beyond a timeout less half a gap: with it the page
+    predicts the recovery with heartbeats that nobody measured.
     """
     orphaned = max(len(measures.recoveries), 1)
     twin, runs = measures.overhead.twin, measures.overhead.runs
@@ -41,6 +47,10 @@ def figures(measures: Measures) -> dict[str, Any]:
         "answered": _tokens(measures, 0, orphaned),
         "begun": _tokens(measures, 1, orphaned),
         "stood": mean(stood) if stood else None,
+        "beyond": arm.middle("kill") - (arm.timeout - arm.gap / 2),
+        "throttle": THROTTLE,
+        "shortest": TIMEOUT,
+        "cluster_only": _sets_the_server(arm),
         "never": len(measures.never_taken_over("kill")),
         "actions": (twin.billable or 0.0) - (twin.heartbeats or 0.0),
         "heartbeats": twin.heartbeats or 0.0,
@@ -71,6 +81,11 @@ def advice(results: Sequence[ArmResult]) -> str:
 {_group("Only you know these: what is filled in are placeholders, not findings", own)}
 {_group("Prices, each of the day on which it was read", priced)}
 </form>
+<p class="small">Recovery, where it is predicted: a worker's death is noticed when the heartbeat
+timeout ends. With other heartbeats than those of this test, Temporal's arms are given the timeout
+of which your interval is {THROTTLE:g}, as the SDK would have it (but none shorter than the
+{TIMEOUT:g} s tested), and what the settings then predict on average. A store of your own is taken
+as it was tested: nobody bills its heartbeats.</p>
 <div class="wide"><table class="figures"><thead><tr><th>a year with</th><th>duplicates</th>
 <th>recovery</th><th>looking after it</th><th>bill</th><th>together</th></tr></thead>
 <tbody id="year"></tbody></table></div>
@@ -91,10 +106,20 @@ def _kept(results: Sequence[ArmResult]) -> Iterator[str]:
         if broke := _rules(result, Outcome.FAIL):
             yield f"{result.arm} broke {', '.join(broke)}: not recommended, whatever it costs."
     for result in results:
+        if _sets_the_server(find_arm(result.arm)):
+            yield (
+                f"{result.arm} changes settings of the server itself, which nobody can on Temporal "
+                "Cloud: it is reckoned for a cluster of your own alone."
+            )
+    for result in results:
         if doubtful := _rules(result, Outcome.UNKNOWN):
             yield f"Not decided here, whether {result.arm} keeps {', '.join(doubtful)}."
         if never := _rules(result, Outcome.NOT_PROMISED):
             yield f"{result.arm} does not promise {', '.join(never)}."
+
+
+def _sets_the_server(arm: Arm) -> bool:
+    return arm.env.get("TEMPORAL_VERSION_ARM") == "server"
 
 
 def _rules(result: ArmResult, outcome: Outcome) -> list[str]:
@@ -124,7 +149,8 @@ def _measured(figure: dict[str, Any]) -> str:
         least = "at least " if figure["never"] else ""
         said += f", which stood still for {least}{figure['stood']:.1f} s on average after a kill"
     if figure["never"]:
-        said += f" ({figure['never']} were never taken over)"
+        was = "was" if figure["never"] == 1 else "were"
+        said += f" ({figure['never']} {was} never taken over)"
     if figure["engine"] == "temporal":
         said += (
             f"; {figure['actions']:.1f} billable actions for each run of {figure['steps']:.0f} "

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from comparison.arms import find_arm
+from comparison.arms import ARMS, find_arm
 from comparison.evidence import Case, Load
 from comparison.measures import measure, pool
 from comparison.measures.overhead import HEARTBEAT
@@ -82,6 +82,11 @@ def test_the_expected_cost_of_many_deaths_is_a_mean() -> None:
     assert figures(found)["stood"] == pytest.approx(5.495)
 
 
+def test_a_server_with_settings_of_its_own_is_not_on_temporal_cloud() -> None:
+    only = {arm: figures(measure(Planted().case(arm)))["cluster_only"] for arm in ARMS}
+    assert [arm for arm, alone in only.items() if alone] == ["temporal+server"]
+
+
 def failed() -> ArmResult:
     """The story's arm, where a zombie wrote what its next owner had to write."""
     planted = Planted()
@@ -145,6 +150,27 @@ def test_the_advice_turns_with_the_numbers(measured: list[ArmResult], tmp_path: 
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_recovery_is_of_the_heartbeats_that_are_billed(
+    measured: list[ArmResult], tmp_path: Path
+) -> None:
+    # A dollar for each second: one death a day of one run, $3,600 for an hour of standing still.
+    dollars = {"crashes": 1, "hand": 1, "waiting": 3600, "calling": 1000}
+    arm = find_arm("temporal+tuned")
+    as_tested = figures(measured[1].measures)["stood"]
+    assert f"<td>${365 * as_tested:,.0f}</td>" in shown(measured, tmp_path, **dollars, beat=arm.gap)
+    production = replace(arm, timeout=30, gap=24).middle("kill")
+    said = shown(measured, tmp_path, **dollars, beat=24)
+    assert f"<td>${365 * production:,.0f}, predicted</td>" in said
+    # Two calls of a second each beat only when they begin.
+    said = shown(measured, tmp_path, **{**dollars, "calling": 2}, beat=24)
+    assert f"<td>${365 * (production + 12 - 0.5):,.0f}, predicted</td>" in said
+    silent = shown(measured, tmp_path, **dollars, beat=0)
+    assert "<td>not known</td>" in silent
+    assert "Only hand_rolled is left to recommend" in silent
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 def test_an_arm_that_broke_a_rule_is_recommended_at_no_price(
     measured: list[ArmResult], tmp_path: Path
 ) -> None:
@@ -153,7 +179,7 @@ def test_an_arm_that_broke_a_rule_is_recommended_at_no_price(
     assert '<span class="FAIL">✗</span> story' in said
     assert "With these numbers hand_rolled is the cheapest" in said
     alone = shown([failed()], tmp_path, **nothing)
-    assert "None of these kept every rule, so that none is recommended." in alone
+    assert "None is recommended: each of these broke a rule" in alone
 
 
 @pytest.mark.browser

@@ -33,7 +33,7 @@ def test_a_run_that_nobody_took_over_stood_still_for_as_long_as_it_was_watched()
     assert found["stood"] == pytest.approx(24 - 2.005)
     assert found["never"] == 1
     said = advice.advice([abandoned()])
-    assert "stood still for at least 22.0 s on average after a kill (1 were never" in said
+    assert "stood still for at least 22.0 s on average after a kill (1 was never" in said
 
 
 def test_a_cancelled_run_whose_worker_is_struck_has_rows_of_its_own() -> None:

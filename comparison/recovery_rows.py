@@ -52,6 +52,12 @@ def _recovery(kind: str, measures: Sequence[Measures]) -> Iterator[Line]:
         "runs, of faults",
         lambda m: figures.sizes(m.takeover[kind], len(m.never_taken_over(kind))),
     )
+    if any(m.shared(kind) for m in measures):
+        yield (
+            section,
+            "  of these, a second worker had been at them all along",
+            lambda m: figures.number(m.shared(kind)),
+        )
     if kind == "kill":
         yield (
             section,

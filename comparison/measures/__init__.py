@@ -1,7 +1,8 @@
 """The figures, computed from the evidence of one arm. Durations in seconds.
 
 - *changed hands*: from the fault until the run was taken from its owner, as the engine records it
-- *takeover*: from the fault to the first call, by another worker, of a step that the victim was in
+- *takeover*: from the fault to the first call, by another worker, of a step that the victim was in;
+  if another had been at the run all along, to its first call of a later step
 - *productive*: from the fault to the first call of a step that no one had completed before it
 - a *duplicate* is a second or later call of the same step that was executed; its cause is what
   became of the call before it
@@ -117,6 +118,10 @@ class Measures:
         """For how long those runs were watched whose waiting was still going on at the end:
         censored, not dropped."""
         return [recovery.watched for recovery in self.after(kind) if recovery.takeover is None]
+
+    def shared(self, kind: str) -> int:
+        """How many of those runs had a second worker at them when the fault came."""
+        return sum(recovery.shared for recovery in self.after(kind))
 
     def until_all_had_an_owner(self, kind: str) -> list[Wait]:
         """One wait for each fault of a kind: until the last of its orphans was taken over."""

@@ -21,6 +21,8 @@ class Recovery:
     there another law holds, on Temporal, than for a step that was under way.
     `owned` is when it changed hands: by the engine's record of owners, or by the call, if that was
     sooner (of a step's attempts Temporal records only the last). `takeover` is that call.
+    A run is `shared` when another worker had been at it all along, and went on past what was
+    struck: its `takeover` is when that one did. It would be wrong to call it left alone.
     """
 
     fault: int
@@ -30,6 +32,7 @@ class Recovery:
     takeover: float | None
     productive: float | None
     watched: float
+    shared: bool = False
 
 
 def recoveries(case: Case) -> Iterator[Recovery]:
@@ -45,15 +48,51 @@ def recoveries(case: Case) -> Iterator[Recovery]:
         for run in orphans(case, fault):
             if fault.kind not in TAKEN_AWAY and run not in taken:
                 continue
+            called = taken.get(run)
+            ahead = _gone_on(case, fault, run) if called is None else None
+            went_on = ahead if called is None else called
             yield Recovery(
                 fault=fault.number,
                 kind=f"{kind}, between steps" if run == between else kind,
                 run=run,
-                owned=seconds_between(fault.after_ns, _owned(case, fault, run, taken.get(run))),
-                takeover=seconds_between(fault.after_ns, taken.get(run)),
+                owned=seconds_between(fault.after_ns, _owned(case, fault, run, went_on)),
+                takeover=seconds_between(fault.after_ns, went_on),
                 productive=seconds_between(fault.after_ns, _first_new(case, fault, run)),
                 watched=(over - fault.after_ns) / 1e9,
+                shared=ahead is not None,
             )
+
+
+def _gone_on(case: Case, fault: FaultRecord, run: str) -> int | None:
+    """When another worker went on past every step that was struck, without calling one again.
+
+    By its first call of a later batch: one of the same batch may be a sibling, which waits for
+    nobody. After the last batch there is none; then by its records of calls that it was in too.
+    """
+    struck = {key for key in fault.in_flight if run_of(key) == run}
+    last = max(map(batch_of, struck), default=None)
+    if last is None:
+        return None
+    calls = case.calls.by_run.get(run, [])
+    later = [
+        call.begin.t_ns
+        for call in calls
+        if call.begin.t_ns > fault.after_ns
+        and call.who.worker != fault.victim
+        and batch_of(call.who.key) > last
+    ]
+    if later:
+        return min(later)
+    beside = {(c.who.key, c.who.worker) for c in calls if c.begin.t_ns <= fault.after_ns}
+    beside -= {(key, fault.victim) for key in struck}
+    recorded = {
+        write.key: write.t_ns
+        for write in case.evidence.writes
+        if write.key in struck
+        and (write.key, write.worker) in beside
+        and write.t_ns > fault.after_ns
+    }
+    return max(recorded.values()) if recorded.keys() == struck else None
 
 
 def _owned(case: Case, fault: FaultRecord, run: str, called: int | None) -> int | None:

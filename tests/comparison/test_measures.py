@@ -37,6 +37,30 @@ def test_an_orphan_that_nobody_took_over_is_censored_not_dropped() -> None:
     assert len(found.never_taken_over("kill")) == 1
 
 
+def test_a_run_that_a_second_worker_was_at_all_along_was_not_left_alone() -> None:
+    planted = Planted()
+    planted.records = planted.records[:8]  # up to the call that A's death aborted
+    planted.call("run-0", "1.1", 1, "B", at=2.2, ends=2.3)
+    never = measure(planted.case()).recoveries[0]
+    assert (never.takeover, never.shared) == (None, False), "a sibling's call waits for nobody"
+    planted.ownerships = []
+    planted.call("run-0", "2.0", 1, "B", at=2.5, ends=2.6)
+    found = measure(planted.case())
+    assert found.recoveries[0].takeover == found.recoveries[0].owned == pytest.approx(0.495)
+    assert found.shared("kill") == 1
+    assert found.never_taken_over("kill") == []
+
+
+def test_after_the_last_step_a_second_worker_has_gone_on_when_it_has_recorded_it() -> None:
+    planted = Planted()
+    planted.records = planted.records[:8]
+    assert measure(planted.case()).recoveries[0].takeover is None
+    planted.call("run-0", "1.0", 1, "B", at=1.95, ends=4.1)
+    found = measure(planted.case()).recoveries[0]
+    assert found.takeover == pytest.approx(2.145), "B's own record of the step, at 4.15"
+    assert found.shared
+
+
 def test_duplicates_are_counted_by_what_became_of_the_earlier_call() -> None:
     found = measure(Planted().case()).duplicates
     assert found.by_cause["aborted in flight"]["model"] == 1

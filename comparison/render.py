@@ -18,6 +18,12 @@ from comparison.sentences import differences, not_shown, opening
 from comparison.verdicts import Outcome
 
 MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.UNKNOWN: "?", Outcome.NOT_PROMISED: "–"}
+THEIRS = {
+    "story": "story, an engine over the SQL that the story gives",
+    "hand_rolled": "hand_rolled, all of it",
+    "temporal": "the workflow, activities and settings on Temporal (Temporal is not theirs)",
+}
+"""What the authors wrote of each engine."""
 STYLES = {
     Outcome.PASS: "green",
     Outcome.FAIL: "bold red",
@@ -41,8 +47,7 @@ class Report:
         """What was compared, on what, by whom."""
         env = self.environment
         lines = [
-            "One of the engines compared here, hand_rolled, was written by the authors of this "
-            "report. Read what it says in its favour with that in mind.",
+            self._authors,
             f"seed {self.seed}; commit {env['commit']}; {self.seconds:.0f} s; {env['machine']}, "
             f"{env['cpus']} CPUs; Python {env['python']}, temporalio {env['temporalio']}, "
             f"psycopg {env['psycopg']}",
@@ -61,6 +66,16 @@ class Report:
                     "the time; the busier, the more every duration is the machine's."
                 )
         return lines
+
+    @property
+    def _authors(self) -> str:
+        """Who wrote what of the arms compared here."""
+        engines = dict.fromkeys(find_arm(result.arm).engine for result in self.results)
+        return (
+            "The authors of this report wrote its faults and its checks, and of what is compared "
+            f"here: {'; '.join(THEIRS[engine] for engine in engines)}. Read what it says in favour "
+            "of any of these with that in mind."
+        )
 
 
 def to_terminal(report: Report, console: Console) -> None:

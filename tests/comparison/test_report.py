@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from comparison.arms import ARMS
 from comparison.checks import judge
 from comparison.evidence import Case
 from comparison.files import to_csv, to_junit
@@ -21,7 +22,7 @@ from comparison.measures import ORPHANING, measure
 from comparison.page.page import to_html
 from comparison.page.timeline import REFUSED, REPEATED, timeline
 from comparison.recovery_rows import FAULTS
-from comparison.render import Report, to_markdown, to_terminal
+from comparison.render import THEIRS, Report, to_markdown, to_terminal
 from comparison.report import ArmResult, rows
 from comparison.results import judged
 from comparison.scene import Paid
@@ -95,8 +96,22 @@ def test_the_terminal_opens_with_the_scene_and_says_whose_engine_it_is(report: R
     to_terminal(report, console)
     text = " ".join(console.export_text().split())
     assert "10 model calls were paid where 5 were needed" in text
-    assert "hand_rolled, was written by the authors of this report" in text
+    assert "The authors of this report wrote its faults and its checks, and of what" in text
     assert text.index("Verdicts") < text.index("Side by side") < text.index("does not show")
+
+
+def test_the_authors_are_named_for_the_arms_that_are_compared(report: Report) -> None:
+    ours, theirs = report.results
+    story = replace(ours, arm="story")
+    both = replace(report, results=[ours, theirs]).header[0]
+    assert "hand_rolled, all of it; the workflow, activities and settings on" in both
+    without = replace(report, results=[story, theirs]).header[0]
+    assert "hand_rolled" not in without
+    assert "story, an engine over the SQL that the story gives; the workflow" in without
+
+
+def test_every_engine_has_its_authors_named() -> None:
+    assert THEIRS.keys() == {arm.engine for arm in ARMS.values()}
 
 
 def test_the_markdown_has_a_cell_for_each_arm(report: Report) -> None:

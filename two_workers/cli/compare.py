@@ -37,7 +37,7 @@ _SEED = click.option(
     help="Runs for each arm.",
 )
 @click.option(
-    "--kills", type=click.IntRange(0), default=7, show_default=True, help="SIGKILLs for each arm."
+    "--kills", type=click.IntRange(0), default=6, show_default=True, help="SIGKILLs for each arm."
 )
 @click.option(
     "--pauses", type=click.IntRange(0), default=2, show_default=True, help="SIGSTOPs for each arm."

@@ -109,17 +109,24 @@ function whatWouldChangeIt(rows) {
 
 const ofAll = (beat, runs = read("runs")) => arms.flatMap((arm) => year(arm, beat, runs));
 
+// Of the cheapest way on Temporal Cloud: what its heartbeats cost and save, and what the test's would.
 function whatHeartbeatsDo(rows) {
   const cloud = ranked(rows).find((r) => r.plan);
   if (!cloud) return "";
-  const bill = (beat) => ofAll(beat).find((r) => r.how === cloud.how).bill;
-  const beat = read("beat");
-  const best = ranked(rows)[0].how, tested = ranked(ofAll(cloud.arm.gap))[0].how;
-  return "Temporal Cloud's cheaper plan here is " + cloud.plan + ". " + (beat > 0 ?
-    "Heartbeats every " + beat + " s are " + money(cloud.bill - bill(0)) + " of its " :
-    "Without heartbeats its bill is ") + money(cloud.bill) + " a year; every " + cloud.arm.gap +
-    " s, as this test set them, the bill would be " + money(bill(cloud.arm.gap)) +
-    ", and the cheapest way " + (best === tested ? "the same." : tested + ".");
+  const beat = read("beat"), gap = cloud.arm.gap;
+  const at = (interval) => ofAll(interval).find((r) => r.how === cloud.how);
+  const wait = ({stands: {seconds, least, how}}) => seconds === null ? "an unknown time"
+    : least + seconds.toFixed(1) + " s (" + how + ")";
+  const yours = cloud.how + ", on its " + cloud.plan + " plan: " + (beat > 0
+    ? "heartbeats every " + beat + " s are " + money(cloud.bill - at(0).bill) + " of a bill of "
+    : "without heartbeats its bill is ") + money(cloud.bill) +
+    " a year, and an orphaned run stands still for " + wait(cloud);
+  if (beat === gap) return yours + ", as this test set them.";
+  const best = ranked(rows)[0].how;
+  const tested = ranked(arms.flatMap((arm) => year(arm, arm.gap, read("runs"))))[0];
+  return yours + "; every " + gap + " s, as this test set them, the bill would be " +
+    money(at(gap).bill) + " and the wait " + wait(at(gap)) + ". With every arm's heartbeats as " +
+    "tested, the cheapest way is " + (tested.how === best ? "the same." : tested.how + ".");
 }
 
 // The cheapest way, or all that cost about as little: sums as rough as these do not part them.
@@ -148,8 +155,9 @@ function show() {
     [range(...r.duplicates), recoveryOf(r), money(r.work), money(r.bill),
       (r.known ? "" : "at least ") + money(r.total)]
       .map((cell) => "<td>" + cell + "</td>").join("") + "</tr>").join("");
-  document.getElementById("advice").textContent =
-    [whatIsCheapest(rows), whatWouldChangeIt(rows), whatHeartbeatsDo(rows)].join(" ");
+  document.getElementById("advice").textContent = whatIsCheapest(rows);
+  document.getElementById("change").textContent = whatWouldChangeIt(rows);
+  document.getElementById("heartbeats").textContent = whatHeartbeatsDo(rows);
 }
 
 document.querySelectorAll("#inputs input").forEach((i) => i.addEventListener("input", show));

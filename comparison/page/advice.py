@@ -90,6 +90,8 @@ as it was tested: nobody bills its heartbeats.</p>
 <th>recovery</th><th>looking after it</th><th>bill</th><th>together</th></tr></thead>
 <tbody id="year"></tbody></table></div>
 <p id="advice" class="advice"></p>
+<p id="change"></p>
+<p id="heartbeats"></p>
 <ul class="small">{"".join(f"<li>{escape(line)}</li>" for line in _kept(results))}</ul>
 <p>What would change it beyond the sum: a table commits together with your own data and needs no
 second system; Temporal brings timers, signals, versioning and an interface that a store of your

@@ -171,6 +171,22 @@ def test_recovery_is_of_the_heartbeats_that_are_billed(
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_the_heartbeats_spoken_of_are_those_of_the_arm_that_is_cheapest_on_the_cloud(
+    measured: list[ArmResult], tmp_path: Path
+) -> None:
+    own, tuned = measured
+    stock = replace(tuned, arm="temporal", measures=replace(tuned.measures, arm="temporal"))
+    waiting = {"crashes": 100, "waiting": 1000, "calling": 100}
+    often = shown([own, stock, tuned], tmp_path, **waiting, beat=0.5)
+    assert "temporal+tuned on Temporal Cloud, on its Developer plan: heartbeats every 0.5" in often
+    assert "s (measured), as this test set them." in often
+    seldom = shown([stock, tuned], tmp_path, **waiting, beat=12)
+    assert "every 24 s, as this test set them, the bill would be" in seldom.partition("; ")[2]
+    assert "every 0.5 s, as this test" not in seldom
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 def test_an_arm_that_broke_a_rule_is_recommended_at_no_price(
     measured: list[ArmResult], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""How far the table can be read: whether its arms met the same machine.
+"""How far the table can be read: whether its arms met the same machine, and what its terms mean.
 
 Arms run one after the other on a machine that does other things too. With one block, which arm was
 measured and when it was cannot be told apart; and where the CPUs were wanted more, every wait is
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from comparison.arms import find_arm
 from comparison.report import ArmResult
 
 ALIKE = 0.10
@@ -18,6 +19,17 @@ RULE = (
     "than one block, and some process waited for a CPU in shares of the time that are known and "
     f"not more than {100 * ALIKE:.0f} percentage points apart."
 )
+
+TERMS_OF_ORPHANS = (
+    "Duplicate calls per orphaned run are all duplicate calls of models and tools, also those for "
+    "runs that kept their worker, over all runs that a fault took from theirs. INV-ORPHAN counts "
+    "fewer: only those whose fault had to take them, since of the others it demands nothing."
+)
+STOPS = {
+    "hand_rolled": "its workers trust a lease by their own clock, until shortly before it ends, "
+    "and drop what they would have to record after that."
+}
+"""By engine, why a worker that lost its work seldom comes to write late."""
 
 
 def warnings(results: Sequence[ArmResult]) -> list[str]:
@@ -44,6 +56,26 @@ def _warnings(results: Sequence[ArmResult]) -> Iterator[str]:
             f"One block only for {', '.join(once)}: when an arm was measured and which arm it was "
             "cannot be told apart."
         )
+
+
+def terms(results: Sequence[ArmResult]) -> list[str]:
+    """What some figures count that stand side by side and are not the same."""
+    return [TERMS_OF_ORPHANS, *_terms_of_writes(results)]
+
+
+def _terms_of_writes(results: Sequence[ArmResult]) -> Iterator[str]:
+    yield (
+        "A contested write, of INV-FENCE, is the record of a step that a second owner called for "
+        "though its first lived on, or a late write that was refused: there an older owner's "
+        "record could have been the one that was accepted."
+    )
+    for result in results:
+        measures, engine = result.measures, find_arm(result.arm).engine
+        if measures.zombies.spared and not measures.zombies.writes_tried and engine in STOPS:
+            yield (
+                f"No late write was tried on {result.arm}: {STOPS[engine]} So nothing here shows "
+                "that its server would have refused one."
+            )
 
 
 def doubt(a: ArmResult, b: ArmResult) -> str | None:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comparison.arms import find_arm
-from comparison.reading import warnings
+from comparison.reading import terms, warnings
 from comparison.report import ArmResult, rows
 from comparison.scene import Paid
 from comparison.sentences import differences, not_shown, opening
@@ -97,6 +97,7 @@ def to_terminal(report: Report, console: Console) -> None:
     console.print()
     console.print(_table(report.results))
     for title, lines in (
+        ("How to read it", terms(report.results)),
         ("What differs", differences(report.results)),
         ("What this does not show", not_shown(report.results)),
     ):
@@ -146,6 +147,7 @@ def to_markdown(report: Report) -> str:
     for section, members in groupby(rows(report.results), key=lambda row: row.section):
         parts.append(f"| **{section}** |" + " |" * len(names))
         parts += [f"| {row.label.strip()} | {' | '.join(row.cells)} |" for row in members]
+    parts += ["", "## How to read it", "", *(f"- {line}" for line in terms(report.results))]
     found = differences(report.results)
     if found:
         parts += ["", "## What differs", "", *(f"- {line}" for line in found)]

@@ -95,6 +95,11 @@ def _cost(measures: Sequence[Measures]) -> Iterator[Line]:
     section = "Paid twice"
     yield section, "duplicate model calls", lambda m: figures.number(m.duplicates.count("model"))
     yield section, "duplicate tool calls", lambda m: figures.number(m.duplicates.count("tool"))
+    yield (
+        section,
+        "  of both: for a run that a fault had taken from its worker",
+        lambda m: figures.number(m.duplicates_of_orphans),
+    )
     yield section, "reports handed in twice", lambda m: figures.number(m.duplicates.count("report"))
     for cause in CAUSES:
         must_be_zero = cause == "replayed though recorded"
@@ -188,7 +193,13 @@ def _runs(results: Sequence[ArmResult]) -> list[Row]:
         Row("Runs", "started", tuple(figures.number(m.runs_started) for m in ms)),
         Row("Runs", "lost", tuple(lost)),
         Row("Runs", "taken from somebody left alone", tuple(alone)),
+        Row("Runs", "orphaned: by faults that take all, by others", tuple(map(_orphaned, ms))),
     ]
+
+
+def _orphaned(m: Measures) -> Figure:
+    count, needed = len(m.recoveries), m.orphaned_by_need
+    return Figure(f"{needed} + {count - needed} = {count}", count)
 
 
 def _overhead() -> Iterator[Line]:

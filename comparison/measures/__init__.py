@@ -85,6 +85,16 @@ class Measures:
         """Duplicate calls of models and tools; handing a report in twice is apart."""
         return self.duplicates.count("model") + self.duplicates.count("tool")
 
+    @property
+    def duplicates_of_orphans(self) -> int:
+        """Those of the duplicate calls that were made for a run that some fault orphaned."""
+        return sum(self.duplicates.by_run.get(run, 0) for run in {r.run for r in self.recoveries})
+
+    @property
+    def orphaned_by_need(self) -> int:
+        """The orphaned runs that their fault had to cost their worker; INV-ORPHAN counts these."""
+        return sum(r.kind.partition(",")[0] in ORPHANING for r in self.recoveries)
+
     @cached_property
     def productive(self) -> Summary | None:
         """The time from a kill to the first new step, of the runs that had one left to do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -17,13 +18,15 @@ class Duplicates:
     """Calls executed more than once. Waste in tokens and micro-dollars is a pair of bounds:
     only answers that reached a caller, or all that were begun (a vendor may bill either).
     `tokens_received` are those of the answers alone. `micro_usd_hit` is all that was spent on the
-    runs that faults hit, what was paid for nothing included."""
+    runs that faults hit, what was paid for nothing included. `by_run` are calls of models and
+    tools."""
 
     calls: int = 0
     distinct: int = 0
     by_cause: dict[str, dict[str, int]] = field(
         default_factory=lambda: {cause: {"model": 0, "tool": 0, "report": 0} for cause in CAUSES}
     )
+    by_run: dict[str, int] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     tokens_received: list[int] = field(default_factory=lambda: [0, 0])
     micro_usd: list[int] = field(default_factory=lambda: [0, 0])
@@ -42,6 +45,7 @@ class Duplicates:
                 cause: {kind: n + other.by_cause[cause][kind] for kind, n in counts.items()}
                 for cause, counts in self.by_cause.items()
             },
+            by_run=dict(Counter(self.by_run) + Counter(other.by_run)),
             tokens=_added(self.tokens, other.tokens),
             tokens_received=_added(self.tokens_received, other.tokens_received),
             micro_usd=_added(self.micro_usd, other.micro_usd),
@@ -64,6 +68,8 @@ def duplicates(case: Case) -> Duplicates:
         for earlier, later in pairwise(executed):
             cause = _cause(earlier, later, recorded.get(key), killed)
             found.by_cause[cause][later.begin.kind] += 1
+            if later.begin.kind != "report":
+                found.by_run[run_of(key)] = found.by_run.get(run_of(key), 0) + 1
             if earlier.end is not None:
                 for bound in (0, 1) if earlier.delivered else (1,):
                     found.tokens[bound] += earlier.end.tokens_in + earlier.end.tokens_out

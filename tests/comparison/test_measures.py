@@ -72,6 +72,20 @@ def test_duplicates_are_counted_by_what_became_of_the_earlier_call() -> None:
     assert found.micro_usd == [1000, 2000]
 
 
+def test_what_an_orphan_cost_twice_is_told_from_what_other_runs_did() -> None:
+    planted = Planted()
+    for begun in (22.2, 22.4):
+        planted.call("run-8", "0.0", 1, "B", at=begun, ends=begun + 0.1)
+    planted.faults.append(fault(3, "stall", "B", "run-2/1.0", at=21.95, resumed=21.99))
+    found = measure(planted.case())
+    assert (found.duplicate_calls, found.duplicates_of_orphans) == (3, 2)
+    assert pool([found, found]).duplicates_of_orphans == 4
+    assert (len(found.recoveries), found.orphaned_by_need) == (2, 2)
+    planted.faults[0] = fault(1, "stall", "A", "run-0/1.0", at=2.0, resumed=6.0)
+    found = measure(planted.case())
+    assert (len(found.recoveries), found.orphaned_by_need) == (2, 1)
+
+
 def test_a_call_after_the_record_is_the_duplicate_that_must_not_be() -> None:
     planted = Planted()
     planted.call("run-0", "0.0", 2, "B", at=4.5, ends=4.6)

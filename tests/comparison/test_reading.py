@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from comparison.reading import ALIKE, RULE, doubt, warnings
+from comparison.reading import ALIKE, RULE, doubt, terms, warnings
 from comparison.render import to_markdown, to_terminal
-from comparison.report import ArmResult
+from comparison.report import ArmResult, rows
 from comparison.results import judged
 from comparison.sentences import differences
 
-from .planted import Planted, S
+from .planted import Planted, S, fault
 from .test_report import ENVIRONMENT, PAID, Report
 
 
@@ -72,3 +72,22 @@ def test_the_warning_stands_over_the_table_with_its_rule() -> None:
 
 def test_one_arm_alone_is_compared_with_nothing() -> None:
     assert warnings(arms((0.9, 0.9), blocks=1)[:1]) == []
+
+
+def test_who_never_tried_a_late_write_is_not_said_to_have_had_one_refused() -> None:
+    stopped, asked = Planted(), Planted()
+    asked.write("run-1", "1.0", 1, "C", at=13.1)
+    case = stopped.case("hand_rolled")
+    said = " ".join(terms([judged([case])]))
+    assert "No late write was tried on hand_rolled: its workers trust a lease by their own" in said
+    assert "No late write" not in " ".join(terms([judged([asked.case("hand_rolled")])]))
+
+
+def test_the_orphans_of_the_table_and_of_its_verdict_add_up() -> None:
+    planted = Planted()
+    planted.faults[0] = fault(1, "stall", "A", "run-0/1.0", at=2.0, resumed=6.0)
+    result = judged([planted.case()])
+    [found] = [row for row in rows([result]) if row.label.startswith("orphaned:")]
+    [verdict] = [v for v in result.verdicts if v.invariant == "INV-ORPHAN"]
+    assert found.cells == ("1 + 1 = 2",)
+    assert verdict.tested == 1

@@ -67,13 +67,16 @@ def dollars(pair: Sequence[int], spent: int) -> str:
     return f"${pair[0] / USD:.3f}–{pair[1] / USD:.3f} of ${spent / USD:.2f}"
 
 
-def spread(values: Sequence[float | None]) -> str:
-    """Median and largest of a few durations, with their number; of how many, if some are none."""
+def spread(values: Sequence[float | None], none: str = "none") -> str:
+    """Median and largest of a few durations, with their number; of how many, if some are none.
+
+    `none` says what it means that not one of them is a duration.
+    """
     times = sorted(value for value in values if value is not None)
     if not values:
         return "no sample"
     if not times:
-        return f"none (n={len(values)})"
+        return f"{none} (n={len(values)})"
     n = f"{len(times)}" if len(times) == len(values) else f"{len(times)} of {len(values)}"
     return f"{statistics.median(times):.2f} s, at most {times[-1]:.2f} s (n={n})"
 

@@ -86,11 +86,11 @@ def dollars(pair: Sequence[int], spent: int) -> Figure:
     return Figure(cells.dollars(pair, spent), low=low, high=high)
 
 
-def spread(values: Sequence[float | None]) -> Figure:
-    """Median and largest of a few durations."""
+def spread(values: Sequence[float | None], none: str = "none") -> Figure:
+    """Median and largest of a few durations; `none` is said where there is not one."""
     times = [value for value in values if value is not None]
     middle = statistics.median(times) if times else None
-    return Figure(cells.spread(values), middle, high=max(times, default=None), n=len(times))
+    return Figure(cells.spread(values, none), middle, high=max(times, default=None), n=len(times))
 
 
 def milliseconds(values: Sequence[float]) -> Figure:

@@ -31,6 +31,10 @@ CANCELS = {
     "orphan": "Cancel after its worker's death",
     "struck": "Cancel a run, and its worker is struck",
 }
+NO_CALLS = {
+    "last_begin": "no call begun after the request",
+    "last_end": "no call ended after the request",
+}
 PRIMARY = "Chosen beforehand"
 ZOMBIE_WRITES = "writes accepted, of those tried"
 
@@ -87,7 +91,9 @@ def _primary() -> Iterator[Line]:
     yield (
         PRIMARY,
         "cancel a run at work: to the last call begun",
-        lambda m: figures.spread([c.last_begin for c in m.cancellations if c.case == "running"]),
+        lambda m: figures.spread(
+            [c.last_begin for c in m.cancellations if c.case == "running"], NO_CALLS["last_begin"]
+        ),
     )
 
 
@@ -146,7 +152,8 @@ def _cancel(case: str, measures: Sequence[Measures]) -> Iterator[Line]:
             CANCELS[case],
             label,
             lambda m, attribute=attribute: figures.spread(  # type: ignore[misc] # as above
-                [getattr(c, attribute) for c in m.cancellations if c.case == case]
+                [getattr(c, attribute) for c in m.cancellations if c.case == case],
+                NO_CALLS.get(attribute, "none"),
             ),
         )
 

@@ -80,6 +80,12 @@ def test_what_was_not_put_to_the_test_is_said_not_to_be(report: Report) -> None:
     )
 
 
+def test_no_call_after_a_cancellation_is_said_to_be_that(report: Report) -> None:
+    assert cell(report, "cancel a run at work: to the last call begun") == (
+        ("no call begun after the request (n=1)",) * 2
+    )
+
+
 def test_a_small_sample_has_no_p95(report: Report) -> None:
     [kill, pause] = [row for row in rows(report.results) if row.label.strip() == "p95"]
     assert kill.cells == pause.cells == ("n too small (1 < 59)",) * 2

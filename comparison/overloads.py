@@ -52,7 +52,10 @@ def has_overloads(arm: Arm, directory: Path) -> bool:
     return (directory / "overload" / arm.name / "overload.json").exists()
 
 
-def read_overloads(directory: Path, arm: str) -> Mapping[str, Overload]:
-    """What was measured of an arm, by `without` and `within`; empty if nothing was."""
+def read_overloads(directory: Path, arm: str, *, made: bool) -> Mapping[str, Overload]:
+    """What was measured of an arm, by `without` and `within`; empty if nothing was.
+
+    Raises `OSError` when it is noted as `made`, and gone.
+    """
     stored = directory / "overload" / arm / "overload.json"
-    return _OVERLOADS.validate_json(stored.read_bytes()) if stored.exists() else {}
+    return _OVERLOADS.validate_json(stored.read_bytes()) if made or stored.exists() else {}

@@ -30,7 +30,16 @@ from comparison.arms import find_arm
 from comparison.checks import judge
 from comparison.environment import describe, together
 from comparison.evidence import Case
-from comparison.experiment import EARLIER, Noted, Part, first_problem, not_whole, read_noted
+from comparison.experiment import (
+    CONFIG,
+    EARLIER,
+    ENVIRONMENT,
+    Noted,
+    Part,
+    first_problem,
+    not_whole,
+    read_noted,
+)
 from comparison.files import to_csv, to_junit
 from comparison.history import Campaign, by_arm, faults, history
 from comparison.judgement import Judgement, read_judgement
@@ -112,12 +121,16 @@ def conclude(directory: Path, console: Console) -> int:
 
 def _guide(directory: Path) -> str:
     """Which of the files to open for what, in a line."""
-    planned = "config.json what was planned, environment.json on what"
+    noted, planned = (
+        f"{CONFIG} and {ENVIRONMENT}",
+        f"{CONFIG} what was planned, {ENVIRONMENT} on what",
+    )
     if (directory / EARLIER).exists():
-        planned = f"{EARLIER} what was planned and on what"
+        noted, planned = EARLIER, f"{EARLIER} what was planned and on what"
     return (
         "report.html is the page; history.jsonl says what happened, faults.jsonl what was broken, "
-        f"{planned}; results.json has every figure and every sample."
+        f"{planned}; results.json has every figure and every sample. The evidence is {noted} and "
+        "what is in the folders; all else follows from it, and `two-workers check` writes it anew."
     )
 
 
@@ -162,7 +175,10 @@ def _read(directory: Path) -> tuple[Report, list[Campaign]]:
             for name, plan in noted.campaigns.items()
         ]
         scene = paid(Ledger.read(directory / "scene" / "ledger.jsonl"))
-        overloads = {arm: read_overloads(directory, arm) for arm in noted.arms}
+        overloads = {
+            arm: read_overloads(directory, arm, made=f"overload/{arm}" in noted.parts)
+            for arm in noted.arms
+        }
     except ValidationError as error:
         raise not_whole(directory, f"{error.title}: {first_problem(error)}") from error
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from comparison.plan import Plan, make_plan, spread
 from comparison.questions import QUESTIONS
 from comparison.results import note, note_part
 from two_workers import BadInput
+from two_workers.cli.compare import check as check_command
 
 from .planted import Planted
 from .planted_crowd import PlantedCrowd
@@ -92,6 +94,39 @@ def test_damaged_evidence_is_one_sentence_and_nothing_is_written(
     with pytest.raises(BadInput, match=said):
         check(noted)
     assert not (noted / "results.json").exists()
+
+
+def test_an_overload_that_was_made_and_is_gone_is_missed(done: Path) -> None:
+    note_part(done / "overload" / "hand_rolled", seconds=10.0)
+    note(done, ARMS, {"block-01": plan()})
+    for arm in ARMS:
+        shutil.rmtree(done / "overload" / arm)
+    with pytest.raises(
+        BadInput, match=r"not the results .*overload/hand_rolled/overload\.json: No"
+    ):
+        check(done)
+    assert not (done / "results.json").exists()
+
+
+def test_what_is_derived_is_said_to_be_and_the_evidence_is_left_alone(
+    noted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def everything() -> dict[str, bytes]:
+        return {
+            str(place.relative_to(noted)): place.read_bytes()
+            for place in noted.rglob("*")
+            if place.is_file()
+        }
+
+    evidence = everything()
+    assert check(noted) == 0
+    assert "The evidence is config.json and environment.json and what is in the folders" in (
+        " ".join(capsys.readouterr().out.split())
+    )
+    derived = everything()
+    assert {name: derived[name] for name in evidence} == evidence
+    told = " ".join((check_command.help or "").split())
+    assert all(name in told for name in derived.keys() - evidence.keys())
 
 
 def test_what_an_earlier_report_said_otherwise_is_said(

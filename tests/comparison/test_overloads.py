@@ -20,8 +20,8 @@ async def test_an_arm_that_knows_no_limits_is_loaded_without_them_only(tmp_path:
     assert not has_overloads(story, tmp_path)
     await keep_overloads(story, tmp_path, said.append)
     assert has_overloads(story, tmp_path)
-    assert read_overloads(tmp_path, "story").keys() == {"without"}
-    assert read_overloads(tmp_path, "hand_rolled") == {}
+    assert read_overloads(tmp_path, "story", made=True).keys() == {"without"}
+    assert read_overloads(tmp_path, "hand_rolled", made=False) == {}
     assert not (half_done / "an interrupted run's").exists()
     assert said[-2] == "twice its capacity arrives, within limits"
     assert "limit" in said[-1], "and why that could not be"

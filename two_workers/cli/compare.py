@@ -174,10 +174,12 @@ def compare_full(
 def check(directory: Path) -> int:
     """Judge a finished comparison again from its evidence, without running anything.
 
-    DIRECTORY is one of those under results/compare. Its report.html, results.json, summary.md,
-    summary.csv and junit.xml are written anew; what the earlier ones said otherwise, and which
-    commit judged, is printed. The exit code is that of `compare`, or 2 if the evidence is damaged;
-    then nothing is written.
+    DIRECTORY is one of those under results/compare. Its evidence is only read: config.json,
+    environment.json, every evidence.json, ledger.jsonl and overload.json. All that follows from it
+    is written anew, over what is there: history.jsonl, faults.jsonl, results.json, report.html,
+    summary.md, summary.csv and junit.xml. What the earlier ones said otherwise, and which commit
+    judged, is printed. The exit code is that of `compare`, or 2 if the evidence is damaged; then
+    nothing is written.
     """
     from comparison.main import check as judge_again
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from comparison.arms import TIMEOUT, Arm, find_arm
 from comparison.measures import Measures
+from comparison.page.verdicts import rules
 from comparison.prices import Input, inputs
 from comparison.report import ArmResult
 from comparison.verdicts import Outcome
@@ -69,7 +70,7 @@ def _tokens(measures: Measures, bound: int, orphaned: int) -> dict[str, float]:
 def advice(results: Sequence[ArmResult]) -> str:
     """The section with its inputs, its table and its script."""
     found = [
-        {**figures(result.measures), "broke": _rules(result, Outcome.FAIL)} for result in results
+        {**figures(result.measures), "broke": rules(result, Outcome.FAIL)} for result in results
     ]
     data = json.dumps(found).replace("<", "\\u003c")
     script = files("comparison.page").joinpath("advice.js").read_text()
@@ -105,7 +106,7 @@ decide anything at your volume, the first two columns say beside the others.</p>
 def _kept(results: Sequence[ArmResult]) -> Iterator[str]:
     """Who is not recommended and why, and what else is to be known before one is chosen."""
     for result in results:
-        if broke := _rules(result, Outcome.FAIL):
+        if broke := rules(result, Outcome.FAIL):
             yield f"{result.arm} broke {', '.join(broke)}: not recommended, whatever it costs."
     for result in results:
         if _sets_the_server(find_arm(result.arm)):
@@ -114,18 +115,14 @@ def _kept(results: Sequence[ArmResult]) -> Iterator[str]:
                 "Cloud: it is reckoned for a cluster of your own alone."
             )
     for result in results:
-        if doubtful := _rules(result, Outcome.UNKNOWN):
+        if doubtful := rules(result, Outcome.UNKNOWN):
             yield f"Not decided here, whether {result.arm} keeps {', '.join(doubtful)}."
-        if never := _rules(result, Outcome.NOT_PROMISED):
+        if never := rules(result, Outcome.NOT_PROMISED):
             yield f"{result.arm} does not promise {', '.join(never)}."
 
 
 def _sets_the_server(arm: Arm) -> bool:
     return arm.env.get("TEMPORAL_VERSION_ARM") == "server"
-
-
-def _rules(result: ArmResult, outcome: Outcome) -> list[str]:
-    return [verdict.invariant for verdict in result.verdicts if verdict.outcome is outcome]
 
 
 def _group(legend: str, entries: Sequence[Input]) -> str:

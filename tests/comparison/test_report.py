@@ -21,6 +21,7 @@ from comparison.files import to_csv, to_junit
 from comparison.measures import ORPHANING, measure
 from comparison.page.page import to_html
 from comparison.page.timeline import REFUSED, REPEATED, timeline
+from comparison.page.verdicts import in_a_line
 from comparison.recovery_rows import FAULTS
 from comparison.render import THEIRS, Report, to_markdown, to_terminal
 from comparison.report import ArmResult, rows
@@ -126,15 +127,17 @@ def test_the_markdown_has_a_cell_for_each_arm(report: Report) -> None:
 
 
 class Page(HTMLParser):
-    """Collects headings and whatever the page would load; fails on a tag left open."""
+    """Collects whatever the page would load or leads to; fails on a tag left open."""
 
     def __init__(self) -> None:
         super().__init__()
         self.loads: list[str] = []
+        self.anchors: set[str] = set()
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+        self.anchors |= {f"#{value}" for name, value in attrs if name == "id"}
         if tag not in ("meta", "input"):
             self.open.append(tag)
 
@@ -150,10 +153,31 @@ def test_the_page_is_well_formed_and_loads_nothing(report: Report, cases: list[C
     page = Page()
     page.feed(html)
     assert page.open == []
-    assert page.loads == []
-    headings = re.findall(r"<h2>(.*?)</h2>", html)
-    assert headings[0] == "Verdicts"
-    assert headings[-3:-1] == ["What it means for you", "What this does not show"]
+    headings = re.findall(r"<h2 id=.*?>(.*?)</h2>", html)
+    assert headings[:3] == ["Verdicts", "Chosen beforehand", "What it means for you"]
+    assert headings[-2] == "What this does not show"
+    assert len(page.loads) == len(headings) - 1, "the contents lead to all that follows them"
+    assert set(page.loads) <= page.anchors
+
+
+def test_the_page_opens_with_who_broke_what(report: Report) -> None:
+    planted = Planted()
+    planted.write("run-1", "1.0", 1, "C", at=13.1)
+    results = [judged([planted.case("story")]), *report.results]
+    said = in_a_line(results)
+    assert said.startswith("story broke INV-FENCE. Nothing that was promised was seen broken on")
+    html = to_html(replace(report, results=results), {})
+    assert html.index(said) < html.index("<h2")
+
+
+def test_of_more_than_two_arms_pairs_and_verdicts_are_folded(report: Report) -> None:
+    two = to_html(report, {})
+    third = judged([Planted().case("story")])
+    three = to_html(replace(report, results=[third, *report.results]), {})
+    assert "<details>" not in two
+    assert three.count("<details><summary>") == 3 + 3
+    assert "<summary>hand_rolled and temporal+tuned</summary>" in three
+    assert '<summary><strong>story</strong> <span class="' in three
 
 
 def test_the_page_carries_the_measured_figures_into_its_arithmetic(

@@ -20,7 +20,11 @@ RULE = (
     f"not more than {100 * ALIKE:.0f} percentage points apart."
 )
 
-TERMS_OF_ORPHANS = (
+KEPT = (
+    "After faults that need not cost a worker its runs, only those that were taken over have a "
+    "wait. What the fault cost all that it hit, taken over or kept, is `longer than fault-free`."
+)
+ORPHANED = (
     "Duplicate calls per orphaned run are all duplicate calls of models and tools, also those for "
     "runs that kept their worker, over all runs that a fault took from theirs. INV-ORPHAN counts "
     "fewer: only those whose fault had to take them, since of the others it demands nothing."
@@ -60,7 +64,7 @@ def _warnings(results: Sequence[ArmResult]) -> Iterator[str]:
 
 def terms(results: Sequence[ArmResult]) -> list[str]:
     """What some figures count that stand side by side and are not the same."""
-    return [TERMS_OF_ORPHANS, *_terms_of_writes(results)]
+    return [KEPT, ORPHANED, *_terms_of_writes(results)]
 
 
 def _terms_of_writes(results: Sequence[ArmResult]) -> Iterator[str]:
@@ -69,11 +73,17 @@ def _terms_of_writes(results: Sequence[ArmResult]) -> Iterator[str]:
         "though its first lived on, or a late write that was refused: there an older owner's "
         "record could have been the one that was accepted."
     )
-    for result in results:
-        measures, engine = result.measures, find_arm(result.arm).engine
-        if measures.zombies.spared and not measures.zombies.writes_tried and engine in STOPS:
+    for engine, why in STOPS.items():
+        never = [
+            result.arm
+            for result in results
+            if find_arm(result.arm).engine == engine
+            and result.measures.zombies.spared
+            and not result.measures.zombies.writes_tried
+        ]
+        if never:
             yield (
-                f"No late write was tried on {result.arm}: {STOPS[engine]} So nothing here shows "
+                f"No late write was tried on {' or '.join(never)}: {why} So nothing here shows "
                 "that its server would have refused one."
             )
 

@@ -73,14 +73,11 @@ def _in_band(kind: str, m: Measures) -> Figure:
 
 def _between_steps(measures: Sequence[Measures]) -> Iterator[Line]:
     """Where no step was under way: another law holds there, so they are not mixed in above."""
+    section = "Taken over between two steps"
     for kind in (*ORPHANING, *OTHERS):
         name = f"{kind}, between steps"
         if any(m.after(name) for m in measures):
-            yield (
-                "Taken over between two steps: median [95 % CI]",
-                f"after a {kind}",
-                lambda m, name=name: figures.median(m.waits(name), m.never_taken_over(name)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
-            )
+            yield from _waits(section, f"after a {kind}: median [95 % CI]", name)
 
 
 def _others(measures: Sequence[Measures]) -> Iterator[Line]:
@@ -91,22 +88,23 @@ def _others(measures: Sequence[Measures]) -> Iterator[Line]:
             continue
         yield section, f"{kind}: runs taken over, of those hit", partial(_taken, kind)
         if any(m.after(kind) for m in measures):
-            yield from _waits_of_those_taken(section, kind)
+            label = "  next call of the step, where taken over: median [95 % CI]"
+            yield from _waits(section, label, kind)
         yield (
             section,
             "  longer than fault-free: median [95 % CI]",
-            lambda m, kind=kind: figures.median(m.penalty(kind)),  # type: ignore[misc] # as above
+            lambda m, kind=kind: figures.median(m.penalty(kind)),  # type: ignore[misc] # mypy cannot infer a lambda with a default
         )
 
 
-def _waits_of_those_taken(section: str, kind: str) -> Iterator[Line]:
+def _waits(section: str, label: str, kind: str) -> Iterator[Line]:
+    yield section, label, lambda m: figures.median(m.waits(kind), m.never_taken_over(kind))
+    yield section, "  longest of these", lambda m: figures.longest(m.waits(kind))
     yield (
         section,
-        "  next call of the step, where taken over: median [95 % CI]",
-        lambda m: figures.median(m.waits(kind)),
+        "  runs, of faults",
+        lambda m: figures.sizes(m.waits(kind), len(m.never_taken_over(kind))),
     )
-    yield section, "  longest of these", lambda m: figures.longest(m.waits(kind))
-    yield section, "  runs, of faults", lambda m: figures.sizes(m.waits(kind), 0)
 
 
 def _taken(kind: str, m: Measures) -> Figure:

@@ -81,7 +81,7 @@ def _taken_from_the_living(a: Measures, b: Measures, why_not: str | None) -> Ite
     """After faults that need not cost a worker its runs: how many they cost it, how long for."""
     for kind in OTHERS:
         hit = [(m, m.hit_by(kind)) for m in (a, b)]
-        if not all(runs for _, runs in hit):
+        if not all(runs for _, runs in hit) or not any(h.taken for _, runs in hit for h in runs):
             continue
         taken = " and ".join(
             f"{sum(h.taken for h in runs)} of {len(runs)} on {m.arm}" for m, runs in hit
@@ -148,6 +148,11 @@ def _by_settings(left: str, right: str, kind: str) -> str:
 
 def _ahead(left: str, one: Summary, right: str, other: Summary, why_not: str | None) -> str:
     a, b = one.median, other.median
+    if 1 in (one.blocks, other.blocks):
+        return (
+            f"{left} {a.value:.2f} s and {right} {b.value:.2f} s in the median; one fault alone "
+            "has no interval."
+        )
     if a.low <= b.high and b.low <= a.high:
         return (
             f"the intervals of the medians overlap, {left} {a.value:.2f} s and {right} "

@@ -94,7 +94,7 @@ def test_a_small_sample_has_no_p95(report: Report) -> None:
 
 def test_a_difference_says_what_the_settings_alone_predict(report: Report) -> None:
     said = differences(report.results)
-    assert "the intervals of the medians overlap" in said[0], "the same evidence on both"
+    assert "hand_rolled 2.00 s and temporal+tuned 2.00 s in the median; one fault" in said[0]
     assert "The settings alone predict 0.95 s in favour of hand_rolled." in said[0]
 
 

@@ -20,15 +20,14 @@ from comparison.evidence import Case
 from comparison.files import to_csv, to_junit
 from comparison.measures import ORPHANING, measure
 from comparison.page.page import to_html
-from comparison.page.timeline import REFUSED, REPEATED, timeline
+from comparison.page.timeline import REFUSED, REPEATED, caption, timeline, worst_run
 from comparison.page.verdicts import in_a_line
 from comparison.recovery_rows import FAULTS
 from comparison.render import THEIRS, Report, to_markdown, to_terminal
 from comparison.report import ArmResult, rows
 from comparison.results import judged
 from comparison.scene import Paid
-from comparison.sentences import differences, not_shown
-from tests.comparison.planted import Planted, S, fault
+from tests.comparison.planted import Planted, fault
 from tests.comparison.planted_crowd import PlantedCrowd
 
 PAID = Paid(
@@ -90,12 +89,6 @@ def test_no_call_after_a_cancellation_is_said_to_be_that(report: Report) -> None
 def test_a_small_sample_has_no_p95(report: Report) -> None:
     [kill, pause] = [row for row in rows(report.results) if row.label.strip() == "p95"]
     assert kill.cells == pause.cells == ("n too small (1 < 59)",) * 2
-
-
-def test_a_difference_says_what_the_settings_alone_predict(report: Report) -> None:
-    said = differences(report.results)
-    assert "hand_rolled 2.00 s and temporal+tuned 2.00 s in the median; one fault" in said[0]
-    assert "The settings alone predict 0.95 s in favour of hand_rolled." in said[0]
 
 
 def test_the_terminal_opens_with_the_scene_and_says_whose_engine_it_is(report: Report) -> None:
@@ -244,24 +237,6 @@ def test_the_four_measures_chosen_beforehand_come_first(report: Report) -> None:
     assert cell(report, "duplicate calls per orphaned run") == ("1.00 (2 over 2)",) * 2
 
 
-def test_faults_too_few_for_a_test_are_said_to_be(report: Report) -> None:
-    [said] = [line for line in differences(report.results) if line.startswith("Recovery")]
-    assert "(log-rank, 1 and 1 faults): n too small (< 4)." in said
-
-
-def test_a_line_does_not_deny_the_difference_that_its_test_shows() -> None:
-    late = Planted()
-    late.records = late.records[:8]  # up to the call that A's death aborted
-    late.call("run-0", "1.0", 2, "B", at=11.0, ends=11.1)
-    half = [Planted().case("temporal+tuned"), late.case("temporal+tuned")]
-    blocks = [[Planted().case("hand_rolled")] * 12, half * 6]
-    met_the_same = [replace(judged(block), cpu_pressure=0.5) for block in blocks]
-    said = differences(met_the_same)[0]
-    assert "the intervals of the medians overlap" in said
-    assert ", a difference is shown." in said
-    assert "no difference shown" not in said
-
-
 def test_the_causes_add_up_to_the_duplicates_above_them() -> None:
     planted = Planted()
     for begun, worker in ((22.0, "A"), (22.5, "B")):
@@ -292,39 +267,6 @@ def test_one_arm_alone_has_no_empty_heading(report: Report, cases: list[Case]) -
     assert not [text for text in shown if "What differs" in text]
 
 
-def test_blocks_are_compared_in_pairs(cases: list[Case]) -> None:
-    slow = Planted()
-    slow.ends["run-1"] = slow.ends["run-1"].model_copy(update={"t_ns": 19 * S})
-    blocks = [[Planted().case("hand_rolled")] * 6, [slow.case("temporal+tuned")] * 6]
-    results = [replace(judged(block), cpu_pressure=0.5) for block in blocks]
-    [said] = [line for line in differences(results) if line.startswith("Run time lost")]
-    assert "paired over 6 blocks: longer on hand_rolled in 0, on temporal+tuned in 6" in said
-    assert said.endswith("sign test p = 0.031.")
-    labels = [row.label.strip() for row in rows(results)]
-    assert [f"block {n}" in labels for n in range(1, 8)] == [True] * 6 + [False]
-
-
-def test_what_was_not_brought_is_said_and_what_was_is_not(report: Report) -> None:
-    first = not_shown(report.results)[0]
-    assert "restart (the server crashes under everybody" in first
-    assert "kill (" not in first
-
-
-def test_a_run_that_changed_hands_though_it_need_not_have_is_timed_too() -> None:
-    planted = Planted()
-    planted.faults[0] = fault(1, "stall", "A", "run-0/1.0", at=2.0, resumed=6.0)
-    results = [judged([planted.case(arm)]) for arm in ("hand_rolled", "temporal+tuned")]
-    table = [row for row in rows(results) if row.section.startswith("Faults after which")]
-    assert [(row.label.strip(), row.cells[0]) for row in table[:4]] == [
-        ("stall: runs taken over, of those hit", "1 of 1"),
-        ("next call of the step, where taken over: median [95 % CI]", "2.00 s [one fault]"),
-        ("longest of these", "2.00 s"),
-        ("runs, of faults", "1 of 1"),
-    ]
-    [said] = [line for line in differences(results) if "stall" in line]
-    assert "1 of 1 on hand_rolled and 1 of 1 on temporal+tuned; run by run of these" in said
-
-
 def test_every_fault_that_takes_work_away_has_a_section() -> None:
     assert tuple(FAULTS) == ORPHANING
 
@@ -340,6 +282,34 @@ def test_a_worker_whose_connection_was_cut_is_not_drawn_as_dead() -> None:
             r'width="([\d.]+)" height="28" class="fault"', timeline(planted.case(), run)
         )
     assert float(shades["cut"]) < 10 < float(shades["kill"])
+
+
+def test_the_picture_of_the_longest_wait_has_its_fault_and_names_it() -> None:
+    planted = Planted()
+    everybody = fault(1, "restart", "", "run-0/1.0", at=2.0)
+    planted.faults[0] = everybody.model_copy(update={"healed_ns": 3 * S})
+    found = worst_run([planted.case()])
+    assert found is not None
+    case, wait = found
+    assert (wait.run, wait.kind) == ("run-0", "restart")
+    drawn = timeline(case, wait.run)
+    assert drawn.count("fault 1: restart") == drawn.count("calls of run-0 by") == 2, "all are hit"
+    assert caption(case, wait) == (
+        "run-0: it waited 2.0 s for another worker after fault 1 (restart: the server crashes "
+        "under everybody and comes back on its data), which came 1.0 s into this picture, and was "
+        "over 1.0 s later."
+    )
+    planted.faults[0] = everybody
+    assert caption(planted.case(), wait).endswith("; when that was over is not on record.")
+
+
+def test_a_fault_that_was_over_before_a_run_began_is_not_in_its_picture() -> None:
+    assert "fault 2: pause" in timeline(Planted().case(), "run-1")
+    planted = Planted()
+    planted.faults[1] = planted.faults[1].model_copy(
+        update={"before_ns": 5 * S, "after_ns": 5 * S, "resumed_ns": 6 * S}
+    )
+    assert "fault 2: pause" not in timeline(planted.case(), "run-1")
 
 
 def test_a_zombies_call_is_not_in_the_colour_of_a_call_again() -> None:

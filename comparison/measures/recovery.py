@@ -68,10 +68,11 @@ def _gone_on(case: Case, fault: FaultRecord, run: str) -> int | None:
 
     By its first call of a later batch: one of the same batch may be a sibling, which waits for
     nobody. After the last batch there is none; then by its records of calls that it was in too.
+    Never once the victim has recorded one of them itself: that run has gone on without anybody.
     """
     struck = {key for key in fault.in_flight if run_of(key) == run}
-    last = max(map(batch_of, struck), default=None)
-    if last is None:
+    writes = [w for w in case.evidence.writes if w.key in struck and w.t_ns > fault.after_ns]
+    if not struck or any(write.worker == fault.victim for write in writes):
         return None
     calls = case.calls.by_run.get(run, [])
     later = [
@@ -79,19 +80,12 @@ def _gone_on(case: Case, fault: FaultRecord, run: str) -> int | None:
         for call in calls
         if call.begin.t_ns > fault.after_ns
         and call.who.worker != fault.victim
-        and batch_of(call.who.key) > last
+        and batch_of(call.who.key) > max(map(batch_of, struck))
     ]
     if later:
         return min(later)
     beside = {(c.who.key, c.who.worker) for c in calls if c.begin.t_ns <= fault.after_ns}
-    beside -= {(key, fault.victim) for key in struck}
-    recorded = {
-        write.key: write.t_ns
-        for write in case.evidence.writes
-        if write.key in struck
-        and (write.key, write.worker) in beside
-        and write.t_ns > fault.after_ns
-    }
+    recorded = {w.key: w.t_ns for w in writes if (w.key, w.worker) in beside}
     return max(recorded.values()) if recorded.keys() == struck else None
 
 

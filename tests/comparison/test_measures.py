@@ -51,6 +51,16 @@ def test_a_run_that_a_second_worker_was_at_all_along_was_not_left_alone() -> Non
     assert found.never_taken_over("kill") == []
 
 
+def test_a_victim_that_recorded_its_step_in_the_end_had_it_taken_over_by_nobody() -> None:
+    planted = Planted()
+    planted.records = [r for r in planted.records if not 11.9 * S < r.t_ns < 12.2 * S]
+    planted.writes = [w for w in planted.writes if w.key != "run-1/1.0"]
+    planted.write("run-1", "1.0", 1, "C", at=13.1)
+    planted.call("run-1", "2.0", 2, "B", at=13.5, ends=13.6)
+    [pause] = measure(planted.case()).after("pause")
+    assert (pause.takeover, pause.shared) == (None, False)
+
+
 def test_after_the_last_step_a_second_worker_has_gone_on_when_it_has_recorded_it() -> None:
     planted = Planted()
     planted.records = planted.records[:8]

@@ -19,7 +19,7 @@ from comparison.measures import CAUSES, ORPHANING
 from comparison.page.advice import advice
 from comparison.page.charts import COLOURS, Curve, bars, recovery_curves
 from comparison.page.grid import Arms, crash_points
-from comparison.page.timeline import LEGEND, timeline, worst_run
+from comparison.page.timeline import LEGEND, caption, timeline, worst_run
 from comparison.page.verdicts import in_a_line, verdicts
 from comparison.reading import terms, warnings
 from comparison.render import Report
@@ -114,14 +114,12 @@ def _table(results: Sequence[ArmResult], shown: Sequence[Row]) -> str:
 
 def _differences(results: Sequence[ArmResult]) -> str:
     """Each pair folded, if there are several; nothing for one arm alone."""
-    found = pairs(results)
-    if len(found) < 2:
-        return "".join(_list(sentences, "differs") for sentences in found.values())
-    folded = (
-        f"<details><summary>{escape(who)}</summary>{_list(sentences, 'differs')}</details>"
-        for who, sentences in found.items()
+    blocks = [(who, _list(sentences, "differs")) for who, sentences in pairs(results).items()]
+    if len(blocks) < 2:
+        return "".join(block for _, block in blocks)
+    return "".join(
+        f"<details><summary>{escape(who)}</summary>{block}</details>" for who, block in blocks
     )
-    return _warnings(results) + "".join(folded)
 
 
 def _curves(results: Sequence[ArmResult]) -> str:
@@ -155,10 +153,12 @@ def _timelines(arms: Arms) -> str:
     for arm, cases in arms.items():
         found = worst_run(cases)
         if found is not None:
-            case, run = found
-            parts.append(f"<h3>{escape(arm)}: {escape(run)}</h3>")
-            parts.append(f'<div class="wide">{timeline(case, run)}</div>')
-    return "".join(parts) + LEGEND
+            case, wait = found
+            parts.append(
+                f'<h3>{escape(arm)}</h3><p class="small">{escape(caption(case, wait))}</p>'
+            )
+            parts.append(f'<div class="wide">{timeline(case, wait.run)}</div>')
+    return "".join([*parts, LEGEND] if parts else [])
 
 
 def _list(lines: Sequence[str], look: str = "small") -> str:

@@ -147,6 +147,12 @@ function whatIsCheapest(rows) {
 const recoveryOf = (row) => !row.known ? "not known"
   : row.stands.least + money(row.recovery) + (row.stands.how === "predicted" ? ", predicted" : "");
 
+function whatIsNoNumber() {
+  const wrong = [...document.querySelectorAll("#inputs input")].filter((i) => !(i.valueAsNumber >= 0));
+  const names = wrong.map((i) => i.closest("label").querySelector("span").firstChild.textContent);
+  return names.length ? "Empty or less than 0, and so taken as 0: " + names.join("; ") + "." : "";
+}
+
 function show() {
   const rows = ofAll(read("beat"));
   document.getElementById("year").innerHTML = rows.map((r) =>
@@ -155,6 +161,7 @@ function show() {
     [range(...r.duplicates), recoveryOf(r), money(r.work), money(r.bill),
       (r.known ? "" : "at least ") + money(r.total)]
       .map((cell) => "<td>" + cell + "</td>").join("") + "</tr>").join("");
+  document.getElementById("unread").textContent = whatIsNoNumber();
   document.getElementById("advice").textContent = whatIsCheapest(rows);
   document.getElementById("change").textContent = whatWouldChangeIt(rows);
   document.getElementById("heartbeats").textContent = whatHeartbeatsDo(rows);

@@ -82,6 +82,7 @@ def advice(results: Sequence[ArmResult]) -> str:
 {_group("Only you know these: what is filled in are placeholders, not findings", own)}
 {_group("Prices, each of the day on which it was read", priced)}
 </form>
+<p id="unread" class="FAIL" role="status"></p>
 <p class="small">Recovery, where it is predicted: a worker's death is noticed when the heartbeat
 timeout ends. With other heartbeats than those of this test, Temporal's arms are given the timeout
 of which your interval is {THROTTLE:g}, as the SDK would have it (but none shorter than the
@@ -132,8 +133,8 @@ def _group(legend: str, entries: Sequence[Input]) -> str:
 def _field(entry: Input) -> str:
     return (
         f"<label><span>{escape(entry.label)}<small>{escape(entry.origin)}</small></span>"
-        f'<input id="in-{entry.name}" type="number" min="0" step="any" inputmode="decimal" '
-        f'value="{entry.value:g}"></label>'
+        f'<input id="in-{entry.name}" type="number" min="0" step="any" required '
+        f'inputmode="decimal" value="{entry.value:g}"></label>'
     )
 
 

@@ -103,17 +103,17 @@ def test_what_an_arm_broke_and_what_it_never_promised_is_said_beside_the_advice(
     assert "hand_rolled broke" not in page
 
 
-def shown(measured: list[ArmResult], place: Path, **numbers: float) -> str:
+def shown(measured: list[ArmResult], place: Path, **numbers: float | str) -> str:
     """What the page says to a reader who has changed these numbers."""
     page = advice(measured)
     for name, number in numbers.items():
-        page, found = re.subn(rf'(id="in-{name}"[^>]*value=")[^"]*', rf"\g<1>{number:g}", page)
+        page, found = re.subn(rf'(id="in-{name}"[^>]*value=")[^"]*', rf"\g<1>{number}", page)
         assert found == 1, name
     file = place / "advice.html"
     file.write_text(f"<!doctype html><title>advice</title>{page}")
     command = [str(CHROMIUM), *ARGUMENTS, "--dump-dom", file.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    return dom[dom.index('id="year"') : dom.index("What would change it beyond")]
+    return dom[dom.index('id="unread"') : dom.index("What would change it beyond")]
 
 
 @pytest.mark.browser
@@ -145,7 +145,17 @@ def test_the_advice_turns_with_the_numbers(measured: list[ArmResult], tmp_path: 
     assert "With these numbers temporal+tuned" in costly
     free = shown(measured, tmp_path, own=0, database=0)
     assert "With these numbers hand_rolled is the cheapest" in free
-    assert "$-" not in shown(measured, tmp_path, crashes=-5), "less than none is none"
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+def test_what_is_taken_as_nothing_is_said_to_be(measured: list[ArmResult], tmp_path: Path) -> None:
+    assert "taken as 0" not in shown(measured, tmp_path)
+    wrong = shown(measured, tmp_path, crashes=-5, runs="")
+    assert (
+        "taken as 0: investigations a day; worker deaths a day: deployments, spot machines, memory."
+    ) in wrong
+    assert "$-" not in wrong
 
 
 @pytest.mark.browser

@@ -14,10 +14,12 @@ from comparison.report import ArmResult
 
 ALIKE = 0.10
 """Machines are called equally busy if their shares of time do not differ by more than this."""
+FULL = 0.90
+"""Beyond this the share of time no longer tells how many processes waited."""
 RULE = (
     "The rule: a difference of durations is called shown only if both arms were measured in more "
-    "than one block, and some process waited for a CPU in shares of the time that are known and "
-    f"not more than {100 * ALIKE:.0f} percentage points apart."
+    "than one block, and some process waited for a CPU in shares of the time that are known, at "
+    f"most {FULL:.0%} and not more than {100 * ALIKE:.0f} percentage points apart."
 )
 
 KEPT = (
@@ -50,6 +52,13 @@ def _warnings(results: Sequence[ArmResult]) -> Iterator[str]:
             "The arms did not meet the same machine: of the time, some process waited for a CPU in "
             f"{shares}. Where that is more, every duration is longer, whatever the engine. It "
             "counts the engine's own processes and everybody else's alike."
+        )
+    starved = [arm for arm, share in known.items() if share > FULL]
+    if starved:
+        yield (
+            f"Some process waited for a CPU in more than {FULL:.0%} of the time on "
+            f"{', '.join(starved)}: so much that how many waited is not known, and no duration of "
+            "theirs is the engine's alone."
         )
     unknown = [result.arm for result in results if result.cpu_pressure is None]
     if unknown:
@@ -94,7 +103,7 @@ def doubt(a: ArmResult, b: ArmResult) -> str | None:
         return "there is one block only"
     if a.cpu_pressure is None or b.cpu_pressure is None:
         return "how busy the machine was is not known"
-    if abs(a.cpu_pressure - b.cpu_pressure) > ALIKE:
+    if max(a.cpu_pressure, b.cpu_pressure) > FULL or abs(a.cpu_pressure - b.cpu_pressure) > ALIKE:
         return (
             f"some process waited for a CPU in {a.cpu_pressure:.0%} of the time on {a.arm} and in "
             f"{b.cpu_pressure:.0%} on {b.arm}"

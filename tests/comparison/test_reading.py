@@ -42,6 +42,7 @@ def test_between_machines_equally_busy_a_difference_is_shown() -> None:
     ("pressures", "blocks", "why"),
     [
         ((0.16, 0.75), 6, "some process waited for a CPU in 16% of the time on hand_rolled and"),
+        ((0.95, 0.96), 6, "some process waited for a CPU in 95% of the time on hand_rolled and"),
         ((None, 0.5), 6, "how busy the machine was is not known"),
         ((0.5, 0.5), 1, "there is one block only"),
     ],
@@ -67,7 +68,14 @@ def test_the_warning_stands_over_the_table_with_its_rule() -> None:
         shown = " ".join(text.split())
         warned = shown.index("16% on hand_rolled, 75% on temporal+tuned")
         assert warned < shown.index("One block only for hand_rolled, temporal+tuned")
+        assert "so much that how many waited" not in shown
         assert shown.index(RULE) < shown.index("Side by side")
+
+
+def test_arms_that_were_starved_alike_are_warned_of_too() -> None:
+    starved, rule = warnings(arms((0.95, 0.96), blocks=6))
+    assert starved.startswith("Some process waited for a CPU in more than 90% of the time on hand")
+    assert rule == RULE
 
 
 def test_one_arm_alone_is_compared_with_nothing() -> None:

@@ -23,6 +23,7 @@ from scipy import stats
 from comparison.experiment import Noted, read_noted
 from comparison.measures import ORPHANING, Measures
 from comparison.meters import WRITES
+from comparison.reading import ALIKE
 from comparison.render import Report
 from comparison.results import load
 from comparison.stats import CONFIDENCE, Interval, Summary
@@ -174,7 +175,10 @@ def difference(before: Path, after: Path) -> Difference:
     """Everything that differs. Raises `BadInput` when a side is no comparison, or no arm shared."""
     old, new = load(before), load(after)
     return Difference(
-        experiments=tuple(_experiments(read_noted(before), read_noted(after))),
+        experiments=(
+            *_experiments(read_noted(before), read_noted(after)),
+            *_machines(old, new),
+        ),
         changes=tuple(_changes(old, new)),
         failed=tuple(
             f"{result.arm} {verdict.invariant}: {verdict.detail}"
@@ -225,6 +229,18 @@ def _experiments(before: Noted, after: Noted) -> Iterator[str]:
             yield f"{name}: {then} before, {now} after"
     if before.campaigns != after.campaigns and old == new:
         yield "plan: the same counts, in another order or at other points"
+
+
+def _machines(before: Report, after: Report) -> Iterator[str]:
+    """Arms for which the machine was not equally busy: their durations are not to be compared."""
+    new = {result.arm: result.cpu_pressure for result in after.results}
+    for arm, then in ((result.arm, result.cpu_pressure) for result in before.results):
+        now = new.get(arm)
+        if then is not None and now is not None and abs(now - then) > ALIKE:
+            yield (
+                f"{arm}, time in which some process waited for a CPU: {then:.0%} before, "
+                f"{now:.0%} after; where that is more, every duration is longer"
+            )
 
 
 def _facts(noted: Noted) -> dict[str, str]:

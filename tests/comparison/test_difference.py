@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from comparison.results import note
 from comparison.stats import Interval
 from two_workers.cli.compare import diff
 
-from .planted import Planted
+from .planted import Planted, fault
 from .stored import ARMS, keep
 
 
@@ -143,3 +144,25 @@ def test_a_share_of_a_figure_below_zero_is_a_rise_too() -> None:
     assert limit.allows(-5.0, -4.1)
     assert not limit.allows(-5.0, -3.9)
     assert limit.allows(float("inf"), float("inf"))
+
+
+def test_a_machine_that_was_busier_is_said_to_have_been(
+    before: Path, after: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for home, share in ((before, 0.16), (after, 0.75)):
+        place = home / "block-01" / "hand_rolled" / "evidence.json"
+        evidence = json.loads(place.read_text())
+        place.write_text(json.dumps({**evidence, "cpu_pressure": share}))
+    assert code(before, after) == 0
+    said = capsys.readouterr().out
+    assert "hand_rolled, time in which some process waited for a CPU: 16% before, 75%" in said
+    assert "temporal+tuned, time in which" not in said
+
+
+def test_a_takeover_that_need_not_have_been_can_be_limited_too() -> None:
+    planted = Planted()
+    for kind in ("stall", "restart"):
+        planted.faults[0] = fault(1, kind, "A", "run-0/1.0", at=2.0, resumed=6.0)
+        found = METRICS[f"{kind}_p50"](measure(planted.case()))
+        assert found is not None
+        assert found.value == pytest.approx(1.995)

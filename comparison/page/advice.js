@@ -3,7 +3,8 @@ const arms = JSON.parse(document.getElementById("figures").textContent);
 const money = (v) => "$" + Math.round(v).toLocaleString("en-US");
 const range = (low, high) => (Math.round(low) === Math.round(high) ? money(high)
   : money(low) + "–" + money(high).slice(1));
-const list = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
+const list = (names) =>
+  [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 // What is no number, or less than none, counts as none.
 const read = (name) => Math.max(0, Number(document.getElementById("in-" + name).value) || 0);
 
@@ -41,13 +42,14 @@ function waysToRun(arm, beat, runs) {
 }
 
 // For how long an orphaned run stands still, and what is to be said of that. With the heartbeats of
-// the test it was measured. With the reader's own it follows from the timeout that belongs to them,
-// by the law that the report's bands come from, and from how long ago the last heartbeat was: a call
-// shorter than the interval beats only when it begins. Without any, a death is noticed when the step
-// itself has run out of time: nobody knows when that is.
+// the test it was measured, if somebody was killed there. With the reader's own it follows from the
+// timeout that belongs to them, by the law that the report's bands come from, and from how long ago
+// the last heartbeat was: a call shorter than the interval beats only when it begins. Without any, a
+// death is noticed when the step itself has run out of time: nobody knows when that is.
 function standing(arm, beat) {
   if (arm.engine !== "temporal" || beat === arm.gap) {
-    return {seconds: arm.stood, least: arm.never ? "at least " : "", how: "measured"};
+    return arm.stood === null ? {seconds: arm.expected, least: "", how: "predicted"}
+      : {seconds: arm.stood, least: arm.never ? "at least " : "", how: "measured"};
   }
   const timeout = Math.max(beat / arm.throttle, arm.shortest);
   const ago = Math.min(beat, arm.steps ? read("calling") / arm.steps : beat) / 2;
@@ -109,7 +111,7 @@ function whatWouldChangeIt(rows) {
 
 const ofAll = (beat, runs = read("runs")) => arms.flatMap((arm) => year(arm, beat, runs));
 
-// Of the cheapest way on Temporal Cloud: what its heartbeats cost and save, and what the test's would.
+// Of the cheapest way on Temporal Cloud: what its heartbeats cost and save; what the test's would.
 function whatHeartbeatsDo(rows) {
   const cloud = ranked(rows).find((r) => r.plan);
   if (!cloud) return "";
@@ -132,14 +134,17 @@ function whatHeartbeatsDo(rows) {
 // The cheapest way, or all that cost about as little: sums as rough as these do not part them.
 function whatIsCheapest(rows) {
   const [best, ...others] = ranked(rows);
-  if (!best) return "None is recommended: each of these broke a rule, or its recovery is not known.";
+  if (!best) return "None is recommended: each broke a rule, or its recovery is not known.";
   const alike = [best, ...others].filter((r) =>
     r.total - best.total <= 0.1 * best.total || money(r.total) === money(best.total));
   const second = others[0];
-  if (!second) return "Only " + best.how + " is left to recommend, at " + money(best.total) + " a year.";
+  if (!second) {
+    return "Only " + best.how + " is left to recommend, at " + money(best.total) + " a year.";
+  }
   return "With these numbers " + (alike.length > 1
     ? list(alike.map((r) => r.how)) + " cost about the same, " +
-      range(best.total, alike.at(-1).total) + " a year: choose by what you can look after, not by this sum."
+      range(best.total, alike.at(-1).total) +
+      " a year: choose by what you can look after, not by this sum."
     : best.how + " is the cheapest, by " + money(second.total - best.total) + " a year before " +
       second.how + ".");
 }
@@ -148,7 +153,8 @@ const recoveryOf = (row) => !row.known ? "not known"
   : row.stands.least + money(row.recovery) + (row.stands.how === "predicted" ? ", predicted" : "");
 
 function whatIsNoNumber() {
-  const wrong = [...document.querySelectorAll("#inputs input")].filter((i) => !(i.valueAsNumber >= 0));
+  const wrong = [...document.querySelectorAll("#inputs input")]
+    .filter((i) => !(i.valueAsNumber >= 0));
   const names = wrong.map((i) => i.closest("label").querySelector("span").firstChild.textContent);
   return names.length ? "Empty or less than 0, and so taken as 0: " + names.join("; ") + "." : "";
 }

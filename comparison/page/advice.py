@@ -34,8 +34,8 @@ def figures(measures: Measures) -> dict[str, Any]:
     how fast the machine was when its fault-free twin ran. One that nobody took over has stood still
     for as long as it was watched, at least.
 
-    `beyond` is what the law of `Arm.predict` has beyond a timeout less half a gap: with it the page
-    predicts the recovery with heartbeats that nobody measured.
+    What was not measured is predicted by the law of `Arm.predict`: `expected` with the arm's own
+    settings; `beyond` is what it adds to any other timeout less half of the heartbeats' interval.
     """
     orphaned = max(len(measures.recoveries), 1)
     twin, runs = measures.overhead.twin, measures.overhead.runs
@@ -48,6 +48,7 @@ def figures(measures: Measures) -> dict[str, Any]:
         "answered": _tokens(measures, 0, orphaned),
         "begun": _tokens(measures, 1, orphaned),
         "stood": mean(stood) if stood else None,
+        "expected": arm.middle("kill"),
         "beyond": arm.middle("kill") - (arm.timeout - arm.gap / 2),
         "throttle": THROTTLE,
         "shortest": TIMEOUT,
@@ -87,7 +88,8 @@ def advice(results: Sequence[ArmResult]) -> str:
 timeout ends. With other heartbeats than those of this test, Temporal's arms are given the timeout
 of which your interval is {THROTTLE:g}, as the SDK would have it (but none shorter than the
 {TIMEOUT:g} s tested), and what the settings then predict on average. A store of your own is taken
-as it was tested: nobody bills its heartbeats.</p>
+as it was tested: nobody bills its heartbeats. So is an arm predicted under which no worker was
+killed.</p>
 <div class="wide"><table class="figures"><thead><tr><th>a year with</th><th>duplicates</th>
 <th>recovery</th><th>looking after it</th><th>bill</th><th>together</th></tr></thead>
 <tbody id="year"></tbody></table></div>

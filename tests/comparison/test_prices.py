@@ -174,6 +174,10 @@ def test_recovery_is_of_the_heartbeats_that_are_billed(
     # Two calls of a second each beat only when they begin.
     said = shown(measured, tmp_path, **{**dollars, "calling": 2}, beat=24)
     assert f"<td>${365 * (production + 12 - 0.5):,.0f}, predicted</td>" in said
+    unkilled = [replace(r, measures=replace(r.measures, recoveries=())) for r in measured]
+    said = shown(unkilled, tmp_path, **{**dollars, "crashes": 4}, beat=arm.gap)
+    for name in ("hand_rolled", "temporal+tuned"):
+        assert f"<td>${1460 * find_arm(name).middle('kill'):,.0f}, predicted</td>" in said
     silent = shown(measured, tmp_path, **dollars, beat=0)
     assert "<td>not known</td>" in silent
     assert "Only hand_rolled is left to recommend" in silent
@@ -205,7 +209,7 @@ def test_an_arm_that_broke_a_rule_is_recommended_at_no_price(
     assert '<span class="FAIL">✗</span> story' in said
     assert "With these numbers hand_rolled is the cheapest" in said
     alone = shown([failed()], tmp_path, **nothing)
-    assert "None is recommended: each of these broke a rule" in alone
+    assert "None is recommended: each broke a rule" in alone
 
 
 @pytest.mark.browser

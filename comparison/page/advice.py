@@ -9,7 +9,7 @@ recommended, however cheap it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from statistics import mean
@@ -19,6 +19,7 @@ from comparison.arms import TIMEOUT, Arm, find_arm
 from comparison.measures import Measures
 from comparison.page.verdicts import rules
 from comparison.prices import Input, inputs
+from comparison.reading import warnings
 from comparison.report import ArmResult
 from comparison.verdicts import Outcome
 
@@ -78,7 +79,8 @@ def advice(results: Sequence[ArmResult]) -> str:
     own = [entry for entry in inputs() if entry.source is None]
     priced = [entry for entry in inputs() if entry.source is not None]
     return f"""
-<p>Change every number to your own. Measured in this report, and used: {_used(found)}</p>
+<p>Change every number to your own. Measured in this report, and used{_of_the_machine(results)}:</p>
+{_list(map(_measured, found))}
 <form id="inputs">
 {_group("Only you know these: what is filled in are placeholders, not findings", own)}
 {_group("Prices, each of the day on which it was read", priced)}
@@ -96,7 +98,7 @@ killed.</p>
 <p id="advice" class="advice"></p>
 <p id="change"></p>
 <p id="heartbeats"></p>
-<ul class="small">{"".join(f"<li>{escape(line)}</li>" for line in _kept(results))}</ul>
+{_list(_kept(results))}
 <p>What would change it beyond the sum: a table commits together with your own data and needs no
 second system; Temporal brings timers, signals, versioning and an interface that a store of your
 own would have to grow, and people elsewhere who are on call for it. Whether duplicates and recovery
@@ -140,8 +142,13 @@ def _field(entry: Input) -> str:
     )
 
 
-def _used(found: Sequence[dict[str, Any]]) -> str:
-    return escape("; ".join(_measured(figure) for figure in found)) + "."
+def _of_the_machine(results: Sequence[ArmResult]) -> str:
+    again = " (what is said above of the machine holds for these waits, too)"
+    return again if warnings(results) else ""
+
+
+def _list(lines: Iterable[str]) -> str:
+    return f'<ul class="small">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'
 
 
 def _measured(figure: dict[str, Any]) -> str:
@@ -159,4 +166,4 @@ def _measured(figure: dict[str, Any]) -> str:
             f"steps, and {figure['heartbeats']:.1f} heartbeats, counted afresh from your numbers "
             f"since here, a test, they came every {figure['gap']:g} s"
         )
-    return said
+    return f"{said}."

@@ -27,6 +27,10 @@ from comparison.report import FAULTS, PRIMARY, ArmResult, by_cause, rows
 from comparison.sentences import not_shown, opening, pairs
 
 AXIS = "seconds from the fault until somebody else calls the step (it changes hands sooner)"
+SHADED = (
+    '<p class="small">Shaded in the colour of each arm: when the run should change hands, by the '
+    "arm's settings. A dot is a run.</p>"
+)
 REPEAT = (
     "<p class='small'>The same experiment again: <code>two-workers replay DIR</code>. Judged again "
     "from its evidence, without running anything: <code>two-workers check DIR</code>.</p>"
@@ -123,12 +127,12 @@ def _differences(results: Sequence[ArmResult]) -> str:
 
 
 def _curves(results: Sequence[ArmResult]) -> str:
-    parts = []
+    parts = [SHADED]
     for kind in ORPHANING:
         if any(result.measures.takeover[kind] for result in results):
             curves = [
                 Curve(
-                    name=f"{result.arm} (shaded: when it should change hands)",
+                    name=result.arm,
                     colour=colour,
                     values=[r.takeover for r in result.measures.after(kind)],
                     band=find_arm(result.arm).predict(kind),
@@ -137,7 +141,7 @@ def _curves(results: Sequence[ArmResult]) -> str:
             ]
             drawn = recovery_curves(curves, AXIS)
             parts.append(f'<h3>{FAULTS[kind]}</h3><div class="wide">{drawn}</div>')
-    return "".join(parts)
+    return "".join(parts) if len(parts) > 1 else ""
 
 
 def _causes(results: Sequence[ArmResult]) -> str:

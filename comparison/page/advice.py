@@ -90,8 +90,8 @@ def advice(results: Sequence[ArmResult]) -> str:
 timeout ends. With other heartbeats than those of this test, Temporal's arms are given the timeout
 of which your interval is {THROTTLE:g}, as the SDK would have it (but none shorter than the
 {TIMEOUT:g} s tested), and what the settings then predict on average. A store of your own is taken
-as it was tested: nobody bills its heartbeats. So is an arm predicted under which no worker was
-killed.</p>
+as it was tested: nobody bills its heartbeats. An arm on which no worker was killed is predicted,
+too.</p>
 <div class="wide"><table class="figures"><thead><tr><th>a year with</th><th>duplicates</th>
 <th>recovery</th><th>looking after it</th><th>bill</th><th>together</th></tr></thead>
 <tbody id="year"></tbody></table></div>

@@ -65,6 +65,7 @@ def to_html(report: Report, arms: Arms) -> str:
         "<h1>Two workers picked up the same investigation: what broke, and what it cost</h1>"
         f'<p class="outcome">{escape(in_a_line(report.results))}</p>'
         f'<p class="scene">{escape(opening(report.scene))}</p>'
+        f'<p class="small">{escape(report.header[0])}</p>'
         f"{first}{_contents(others)}{''.join(map(str, others))}"
         f"<script>{script}</script></body></html>\n"
     )

@@ -10,8 +10,8 @@ start that was committed late, a claim that was rolled back. None of them is str
 
 - a mark holds for `REST` times as long as the walk from the head that made it, and never longer
   than `poll_interval`. Then the next claim walks from the head again. So walks take at most one
-  part in `REST` of a worker's time. While nobody holds a snapshot, a walk takes about a millisecond,
-  and a mark holds for tens of them.
+  part in `REST` of a worker's time. While nobody holds a snapshot, a walk takes about one
+  millisecond, and a mark holds for tens of them.
 - a walk that finds such a run makes no mark, so the next claim looks for more of them.
 - a claim that finds less than it wanted forgets all marks and looks again from the head. Zero rows
   mean what they mean in the readable path.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 from benchmarks.timing import Timing
 from two_workers import BadInput
@@ -45,12 +46,16 @@ PEERS = {
 
 def load_peer(name: str) -> Peer:
     """Import a contender. Raises `BadInput` when its library is not installed."""
+    peer: Peer = import_contender(name, PEERS[name]).PEER
+    return peer
+
+
+def import_contender(name: str, module: str) -> ModuleType:
+    """The module of a contender. Raises `BadInput` when the library that it needs is missing."""
     try:
-        module = importlib.import_module(PEERS[name])
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise BadInput(
-            f"peer {name!r} needs the package {error.name!r}: run `make bench`, "
+            f"contender {name!r} needs the package {error.name!r}: run `make bench`, "
             "or pip install 'two-workers[bench]'"
         ) from error
-    peer: Peer = module.PEER
-    return peer

@@ -81,7 +81,7 @@ async def _pages(connection: Connection, statement: str, hand: Hand, **values: A
     common = {"worker": hand.owner, "kind": KIND, "code": "1", "want": 1}
     async with connection.transaction(force_rollback=True):
         cursor = await connection.execute(
-            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement,  # type: ignore[arg-type]
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement,  # type: ignore[arg-type] # psycopg asks for a literal
             common | values | {"ttl": timedelta(seconds=60)},
         )
         row = await cursor.fetchone()
@@ -227,7 +227,7 @@ class QueueMachine(RuleBasedStateMachine):
     def begin(self, run_id: str, statement: str, *values: Any) -> None:
         connection = self.do(self.store.connect())
         self.do(connection.execute("BEGIN"))
-        self.do(connection.execute(statement, values))  # type: ignore[arg-type]
+        self.do(connection.execute(statement, values))  # type: ignore[arg-type] # psycopg asks for a literal
         self.open[run_id] = connection
 
     @precondition(lambda self: self.open)

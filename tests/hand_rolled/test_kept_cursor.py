@@ -27,7 +27,7 @@ async def test_what_it_learned_of_one_statement_does_not_change_the_next(store: 
     for _ in range(4):  # the later rounds are prepared on the fast path
         for of_type, value in values:
             asked = f"SELECT %(value)s::{of_type} AS it"
-            rows = await store.database.fetch(asked, value=value)  # type: ignore[arg-type]
+            rows = await store.database.fetch(asked, value=value)  # type: ignore[arg-type] # psycopg asks for a literal
             assert rows == [{"it": value}]
 
 

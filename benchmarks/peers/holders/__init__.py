@@ -8,7 +8,6 @@ the rows use it, and say so.
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.ownership.holding import Hold
-from two_workers import BadInput
+from benchmarks.peers import import_contender
 
 Settings = Mapping[str, Any]
 
@@ -67,12 +66,5 @@ HOLDERS = {
 
 def load_holder(name: str) -> Holder:
     """Import a holder. Raises `BadInput` when its library is not installed."""
-    try:
-        module = importlib.import_module(HOLDERS[name])
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"contender {name!r} needs the package {error.name!r}: run `make bench`, "
-            "or pip install 'two-workers[bench]'"
-        ) from error
-    holder: Holder = module.HOLDER
+    holder: Holder = import_contender(name, HOLDERS[name]).HOLDER
     return holder

@@ -108,3 +108,33 @@ async def test_a_client_whose_database_went_away_says_so_and_does_not_hang(
             with pytest.raises(EngineUnavailable, match="cannot be used"):
                 await engine.get("x")
         proxy.heal()
+
+
+async def test_who_is_cancelled_does_not_wait_for_a_silent_database(
+    url: str, server: EmbeddedPostgres, proxy: Proxy
+) -> None:
+    """Not even as long as the driver would: it gives a server ten seconds."""
+    settings = Settings(database_url=through(url, server, proxy), notify=False)
+    async with Database(settings, application="test").opened() as database:
+        await database.fetch("SELECT 1")
+        proxy.silence()
+        asked = asyncio.create_task(database.fetch("SELECT 1"))
+        await asyncio.sleep(0)  # so that it begins
+        asked.cancel()
+        await asyncio.wait([asked], timeout=4)
+        assert asked.cancelled()
+        proxy.heal()
+        assert await database.fetch("SELECT 1 AS one") == [{"one": 1}]
+
+
+async def test_a_statement_that_nobody_waits_for_is_ended_on_the_server(store: Store) -> None:
+    """Or else it would wait for its lock, and then do what nobody wants any more."""
+    await store.rows("CREATE TABLE wanted (id int)")
+    async with await store.connect() as rival, rival.transaction():
+        await rival.execute("LOCK TABLE wanted")
+        asked = asyncio.create_task(store.database.fetch("INSERT INTO wanted VALUES (1)"))
+        await store.until_blocked()
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+    assert await store.value("SELECT count(*) FROM wanted") == 0

@@ -29,6 +29,8 @@ class Running:
     handler: Handler
     payload: JsonValue
     drive: asyncio.Task[Finished | Parked | HandedOver] | None = None
+    busy: bool = True
+    """Whether it takes one of its worker's places."""
 
     def interrupt(self) -> None:
         """Raise CancelledError in the steps under way; uninterruptible ones end first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -151,9 +152,7 @@ class Shift:
         pause = self._settings.poll_interval * random.uniform(0.5, 1.0)
         try:
             await self._take_work()
-            due = await self._reclaims.next_due()
-            if due is not None:
-                pause = min(pause, max(0.01, due))
+            pause = min(pause, max(0.01, await self._until_due()))
         except (psycopg.Error, *TRANSIENT) as error:
             # A claim may have been committed although its answer never came.
             self._uncertain = True
@@ -181,6 +180,10 @@ class Shift:
                 await self._take_pending(app, want=1, suspect=True)
             await self._take_pending(app, want=self._free, suspect=False)
 
+    async def _until_due(self) -> float:
+        due = await self._reclaims.next_due()
+        return math.inf if due is None else due
+
     async def _take_orphans(self) -> None:
         asked = clock()
         for orphan in await self._reclaims.reclaim(
@@ -198,19 +201,25 @@ class Shift:
             if orphan.claimed is not None:
                 self._begin(orphan.claimed, asked)
 
-    async def _take_pending(self, app: App, *, want: int, suspect: bool) -> None:
+    async def _take_pending(self, app: App, *, want: int, suspect: bool) -> int:
         if want <= 0:
-            return
+            return 0
         asked = clock()
-        for claimed in await self._claims.claim(app.kind, app.version, want=want, suspect=suspect):
+        found = await self._claims.claim(app.kind, app.version, want=want, suspect=suspect)
+        for claimed in found:
             self.events["claimed"] += 1
             self._begin(claimed, asked)
+        return len(found)
 
     @property
     def _free(self) -> int:
         if any(it.lease.alone for it in self._running.values()):
             return 0  # a suspect runs alone until it has recorded a step
-        return self._settings.concurrency - len(self._running)
+        return self._settings.concurrency - self._busy
+
+    @property
+    def _busy(self) -> int:
+        return sum(running.busy for running in self._running.values())
 
     def _begin(self, claimed: Claimed, asked: float) -> None:
         lease = Lease(

@@ -2,13 +2,20 @@
 
 The readable loop looks for everything each time a run ends: due runs, orphans, suspects, leftovers.
 Here the end of runs leads to a claim of as many new ones, and the rest is looked for every
-`poll_interval`, and at once after a death.
+`poll_interval`, when a run is due, and at once after a death.
+
+A run takes one of its worker's places until the agent has returned, not until the end is durable:
+there is nothing more to carry out. And a claim takes half of the places at most. So there are runs
+to carry out while the database is busy with the next claim and the last ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hand_rolled.claim import Claimed
@@ -20,6 +27,7 @@ from hand_rolled.lease import Lease, clock
 from hand_rolled.limits import Slots
 from hand_rolled.running import Driving, Running
 from hand_rolled.shift import Shift
+from two_workers.apps import App
 
 SELDOM = 20_000, 20, 20
 """When Python looks for garbage in cycles: a run leaves none, and at 700 objects, the default, the
@@ -33,7 +41,13 @@ class FastShift(Shift):
         super().__init__(*arguments, **options)
         self._claims = FastClaims(self._database, self._owner)
         self._look_around_at = 0.0
+        self._half = math.ceil(self._settings.concurrency / 2)
         self._group = GroupCommit(self._database, owner=self._owner, process=self._process)
+
+    @property
+    def _busy(self) -> int:
+        # Where the database is slow, ends pile up, and claims must wait for them.
+        return max(super()._busy, len(self._running) - self._settings.concurrency)
 
     def _somebody_died(self) -> None:
         self._look_around_at = 0.0
@@ -43,9 +57,21 @@ class FastShift(Shift):
         if self._uncertain or clock() >= self._look_around_at:
             self._look_around_at = clock() + self._settings.poll_interval
             await super()._take_work()
+            self._look_around_at = min(
+                self._look_around_at, clock() + max(0.01, await super()._until_due())
+            )
             return
         for app in self._apps.values():
             await self._take_pending(app, want=self._free, suspect=False)
+
+    async def _until_due(self) -> float:
+        return self._look_around_at - clock()
+
+    async def _take_pending(self, app: App, *, want: int, suspect: bool) -> int:
+        found = await super()._take_pending(app, want=min(want, self._half), suspect=suspect)
+        if found == self._half:
+            self.wake.set()  # there may be more
+        return found
 
     async def work(self, stop: asyncio.Event) -> None:
         """Until `stop` or until declared dead; the last flush ends after the last run."""
@@ -70,20 +96,27 @@ class FastShift(Shift):
             process=self._process,
             jitter=self._settings.retry_jitter,
         )
-        return FastRunning(lease, FastHandler(app, journal, effects), claimed.payload)
+        handler = FastHandler(app, journal, effects)
+        return FastRunning(lease, handler, claimed.payload, on_place=self.wake.set)
 
 
+@dataclass(kw_only=True)
 class FastRunning(Running):
-    """A run that is driven in the task that owns it."""
+    """A run that is driven in the task that owns it, and gives up its place when that is over."""
+
+    on_place: Callable[[], None]
 
     async def _driven(self, work: Driving) -> Finished | Parked | HandedOver:
         """Without a task of its own: ours can be cancelled only until the work is done."""
         task = asyncio.current_task()
         assert task is not None
         self.drive = task
+        self.busy = True
         try:
             return await work
         finally:
             self.drive = None
+            self.busy = False
+            self.on_place()
             while task.cancelling():  # the interruption ends here; what comes after goes on
                 task.uncancel()

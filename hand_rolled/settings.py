@@ -54,7 +54,8 @@ class Settings(BaseModel):
 
     # Work.
     concurrency: int = Field(default=8, ge=1)
-    """Runs that one worker owns at the same time."""
+    """Runs that one worker carries out at the same time. On the fast path it may own as many again,
+    whose ends are being committed."""
     poll_interval: float = Field(default=0.5, gt=0)
     """Between two looks for work when no notification comes (jittered by half)."""
     notify: bool = True

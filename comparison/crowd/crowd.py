@@ -23,7 +23,6 @@ from comparison.crowd.signals import Sender
 from comparison.evidence import FaultRecord
 from comparison.faults import in_hand
 from comparison.injector import until_taken_over
-from comparison.ledger import Ledger
 from comparison.runs import Runs
 from comparison.workers import Workers
 from comparison.world.client import WorldClient
@@ -35,7 +34,7 @@ AIM = 30.0
 PATIENCE = 15.0
 """Seconds beyond the predicted takeover for which a paused worker stays paused."""
 COMPANY = 5.0
-"""Seconds in which some neighbour should be in a call."""
+"""Seconds in which some neighbour should make a call, and then the worker die."""
 CONVERGENCE = 60.0
 """Seconds in which everybody must end, beside a takeover for each of them."""
 
@@ -149,29 +148,36 @@ class Crowd:
         victim.resume()
 
     async def _poison(self, index: int) -> None:
-        """Let the poison in, and have its first deaths happen while its neighbours are in a call.
+        """Let the poison in, and have its first deaths happen while a neighbour is in a call.
 
-        Its last words are held until one is. Later deaths happen as they come: it may be alone.
+        Its last words are held until one is, and the neighbour's answer until the worker is dead.
+        Later deaths happen as they come: it may be alone.
         """
-        hold = await self.world.arm(Rule(at="reply", kind="tool"))
+        last_words = Rule(at="reply", kind="tool")
+        hold = await self.world.arm(last_words)
         await self._start(index, POISON)
         for _ in range(SHARED):
             try:
                 dying = await self.world.hit(hold, timeout=AIM)
                 if dying is not None:
-                    await self._until_in_company(dying.identity.worker, dying.identity.run)
+                    await self._die_in_company(dying.identity.worker, hold)
             finally:
                 await self.world.release(hold)
-            hold = await self.world.arm(Rule(at="reply", kind="tool"))
+            hold = await self.world.arm(last_words)
         await self.world.release(hold)
 
-    async def _until_in_company(self, worker: str, poison: str) -> None:
-        def look(ledger: Ledger) -> bool | None:
-            calls = ledger.in_flight(worker, time.monotonic_ns())
-            return any(call.who.run != poison for call in calls) or None
-
-        with suppress(TimeoutError):
-            await self.world.until(look, timeout=COMPANY)
+    async def _die_in_company(self, worker: str, last_words: int) -> None:
+        victim = self.workers.named(worker)
+        company = await self.world.arm(Rule(at="begin", kind="model", worker=worker))
+        try:
+            await self.world.hit(company, timeout=COMPANY)
+            await self.world.release(last_words)
+            if victim is not None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(COMPANY):
+                        await victim.child.wait()
+        finally:
+            await self.world.release(company)
 
     async def _until_ended(self, beside: list[asyncio.Task[None]]) -> None:
         """Every run must end. Raises what kept the words or the supervisor from going on."""

@@ -51,7 +51,8 @@ WITH me AS MATERIALIZED (
         WHERE r.status = 'pending' AND r.kind = %(kind)s AND r.suspect = false
           AND r.priority = place.priority
           -- A row comparison, so that the index is entered at this place.
-          AND (r.ready_at, r.run_id) > (place.ready_at, place.run_id)
+          AND (r.ready_at, r.run_id) > (coalesce(place.ready_at, '-infinity'),
+                                        coalesce(place.run_id, ''))
           AND (r.code_version IS NULL OR r.code_version = %(code)s)
           AND NOT (%(worker)s = ANY (r.unfit_workers))
           AND EXISTS (SELECT FROM me)
@@ -90,7 +91,7 @@ FROM claimed
 # time. It keeps the plan of this one. The key is a value and not a join, so that the plan finds the
 # run by it.
 CLAIM_ONE_BEHIND = CLAIM_BEHIND.replace("LIMIT %(want)s", "LIMIT 1").replace(
-    "WHERE r.run_id = head.run_id", "WHERE r.run_id = (SELECT run_id FROM head)"
+    "FROM head\n    WHERE r.run_id = head.run_id", "WHERE r.run_id = (SELECT run_id FROM head)"
 )
 
 
@@ -104,13 +105,11 @@ class Spot(NamedTuple):
 HEAD = Spot(datetime.min.replace(tzinfo=UTC), "")
 
 
-Places = dict[str, str]
+Places = dict[str, str | None]
 """Where to begin in the queue of each priority, as parameters of `CLAIM_BEHIND`."""
 
 AT_THE_HEAD: Places = {
-    name: value
-    for priority in (1, 2, 3, 4, 5)
-    for name, value in ((f"ready_{priority}", "-infinity"), (f"run_{priority}", ""))
+    f"{column}_{priority}": None for priority in (1, 2, 3, 4, 5) for column in ("ready", "run")
 }
 
 

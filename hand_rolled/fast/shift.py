@@ -40,7 +40,7 @@ class FastShift(Shift):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._claims = FastClaims(self._database, self._owner)
-        self._look_around_at = 0.0
+        self._look_around_at = self._due_at = 0.0
         self._half = math.ceil(self._settings.concurrency / 2)
         self._group = GroupCommit(self._database, owner=self._owner, process=self._process)
 
@@ -54,18 +54,16 @@ class FastShift(Shift):
         super()._somebody_died()
 
     async def _take_work(self) -> None:
-        if self._uncertain or clock() >= self._look_around_at:
+        if self._uncertain or clock() >= min(self._look_around_at, self._due_at):
             self._look_around_at = clock() + self._settings.poll_interval
             await super()._take_work()
-            self._look_around_at = min(
-                self._look_around_at, clock() + max(0.01, await super()._until_due())
-            )
+            self._due_at = clock() + await super()._until_due()
             return
         for app in self._apps.values():
             await self._take_pending(app, want=self._free, suspect=False)
 
     async def _until_due(self) -> float:
-        return self._look_around_at - clock()
+        return self._due_at - clock()
 
     async def _take_pending(self, app: App, *, want: int, suspect: bool) -> int:
         found = await super()._take_pending(app, want=min(want, self._half), suspect=suspect)

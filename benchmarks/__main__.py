@@ -25,6 +25,7 @@ from benchmarks.report import (
     growth,
     performance,
     print_table,
+    summary,
     takeovers,
     write_json,
     write_section,
@@ -35,8 +36,8 @@ from two_workers import BadInput, EngineUnavailable
 from two_workers.cli.process import run_async
 
 ROOT = Path(__file__).parent
-README, LIMITS = ROOT.parent / "README.md", ROOT / "LIMITS.md"
-MEASURED = ROOT / "measured"  # the reports behind the two pages
+README, FIGURES, LIMITS = ROOT.parent / "README.md", ROOT / "FIGURES.md", ROOT / "LIMITS.md"
+MEASURED = ROOT / "measured"  # the reports behind these pages
 PATIENCE = 900.0  # seconds for one row
 WIDE = 160  # columns of a table that goes to a file
 
@@ -77,9 +78,9 @@ def main(
 ) -> None:
     """Measure this project beside its Python peers and beside PostgreSQL itself.
 
-    Without --quick and --only, the figures in README.md and benchmarks/LIMITS.md are rewritten and
-    the report behind them is kept in benchmarks/measured. Exit code 1 if something could not be
-    measured.
+    Without --quick and --only, the figures in README.md, benchmarks/FIGURES.md and
+    benchmarks/LIMITS.md are rewritten and the report behind them is kept in benchmarks/measured.
+    Exit code 1 if something could not be measured.
     """
     if ownership and (quick or only):
         raise click.UsageError("--ownership is a run of its own: leave out --quick and --only")
@@ -113,9 +114,10 @@ def _rows(quick: bool, name: str, only: tuple[str, ...]) -> tuple[str, ...]:
 def _rewrite_pages(report: Report, name: str) -> None:
     write_json(report, MEASURED / f"{name}.json")
     if name == OWNERSHIP:
-        write_section(README, OWNERSHIP, takeovers(report))
+        write_section(FIGURES, OWNERSHIP, takeovers(report))
         return
-    write_section(README, BENCH, performance(report))
+    write_section(README, BENCH, summary(report))
+    write_section(FIGURES, BENCH, performance(report))
     write_section(LIMITS, BENCH, growth(report))
     draw_growth(report, LIMITS.with_name("growth.png"))
 

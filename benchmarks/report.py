@@ -1,4 +1,4 @@
-"""A benchmark's report: a table for the terminal, JSON, and its sections of README and LIMITS."""
+"""A benchmark's report: a table for the terminal, JSON, and its sections of the pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.results import TAKEOVER, Estimate, Finding, Report
+from benchmarks.results import SOONER, TAKEOVER, Estimate, Finding, Report
 from two_workers import BadInput
 
 BENCH, OWNERSHIP = "bench", "ownership"
@@ -102,8 +102,43 @@ def growth(report: Report) -> str:
     return "\n".join(parts)
 
 
+def summary(report: Report) -> str:
+    """What has a target, and where a peer is ahead: for a page on which it is one topic of many."""
+    with_target = [row for row in report.findings if row.target]
+    return "\n".join(
+        [
+            _where(report) + " Brackets are 95 % intervals.",
+            "",
+            "| measure | found | target | |",
+            "|---|---|---|---|",
+            *(
+                _cells(_name(row), figure(row.found, row.unit), row.target, verdict(row))
+                for row in with_target
+            ),
+            "",
+            "Where a peer is ahead, or the readable path is behind:",
+            "",
+            *(
+                f"- {_name(row)}: {figure(row.found, row.unit)} ({row.note})"
+                for row in report.findings
+                if _is_behind(row)
+            ),
+        ]
+    )
+
+
+def _name(row: Finding) -> str:
+    return f"{row.row}: {row.measure}"
+
+
+def _is_behind(row: Finding) -> bool:
+    if row.found is None or row.target:
+        return False
+    return row.found.value < 1 if row.unit == "×" else row.note.endswith(SOONER)
+
+
 def performance(report: Report) -> str:
-    """The table with its targets, and what a reader needs to judge it."""
+    """Every row, and what a reader needs to judge it."""
     return "\n".join(
         [
             _where(report) + " Ratios are within interleaved rounds; brackets are 95 % intervals.",
@@ -129,7 +164,13 @@ def _table(findings: Sequence[Finding]) -> list[str]:
     return [
         "| row | measure | found | target | | of what |",
         "|---|---|---|---|---|---|",
-        *(_line(row) for row in findings),
+        *(
+            _cells(
+                *(row.row, row.measure, figure(row.found, row.unit)),
+                *(row.target, verdict(row), row.note),
+            )
+            for row in findings
+        ),
     ]
 
 
@@ -145,13 +186,5 @@ def _where(report: Report) -> str:
     )
 
 
-def _line(row: Finding) -> str:
-    cells: Sequence[str] = (
-        row.row,
-        row.measure,
-        figure(row.found, row.unit),
-        row.target,
-        verdict(row),
-        row.note,
-    )
+def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

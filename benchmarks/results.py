@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict
 
 TAKEOVER = "takeover after SIGKILL"
-"""The row that a run about ownership alone writes into the README."""
+"""The row that a run about ownership alone writes into a page."""
+
+SOONER = "sooner than hand_rolled"
+"""How the note of a peer's row ends where the peer is ahead."""
 
 
 class Record(BaseModel):

@@ -19,7 +19,7 @@ from benchmarks.ownership.scene import Contender
 from benchmarks.ownership.takeover import restarts, takeovers
 from benchmarks.ownership.zombie import LONG, Zombies, zombies
 from benchmarks.ratios import median, p95
-from benchmarks.results import TAKEOVER, Estimate
+from benchmarks.results import SOONER, TAKEOVER, Estimate
 from benchmarks.rows import contenders as who
 from benchmarks.rows.contenders import Chosen, contending
 from benchmarks.targets import Target
@@ -174,7 +174,7 @@ def _cancelled(bench: Bench, one: Contender, found: Cancelled, ours: float) -> N
 
 
 def _sooner(theirs: float, ours: float) -> str:
-    return "; sooner than hand_rolled" if theirs < ours else ""
+    return f"; {SOONER}" if theirs < ours else ""
 
 
 def _durations(bench: Bench, row: str, found: Sequence[float], target: Target, note: str) -> None:

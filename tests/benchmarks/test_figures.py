@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from matplotlib.image import imread
 from rich.console import Console
 
-from benchmarks.__main__ import LIMITS, MEASURED, README, main
+from benchmarks.__main__ import FIGURES, LIMITS, MEASURED, README, main
 from benchmarks.bench import UNDISTURBED, Bench
 from benchmarks.peers import PEERS, load_peer
 from benchmarks.peers.holders import HOLDERS, load_holder
@@ -26,6 +26,7 @@ from benchmarks.report import (
     performance,
     print_table,
     read_section,
+    summary,
     takeovers,
     write_json,
     write_section,
@@ -186,8 +187,30 @@ def test_only_the_readmes_own_section_is_replaced(tmp_path: Path) -> None:
 
 
 def test_every_page_says_what_else_was_going_on() -> None:
-    for section in performance(report()), growth(report()), takeovers(report()):
+    for page in summary, performance, growth, takeovers:
+        section = page(report())
         assert "Limits are unset and no snapshot is held where" in section
+
+
+def test_the_readme_has_the_targets_and_says_where_a_peer_is_ahead() -> None:
+    def row(measure: str, value: float, unit: str, note: str = "") -> Finding:
+        found = Estimate(value=value, low=None, high=None, n=1)
+        return Finding(
+            row="r", measure=measure, found=found, unit=unit, target="", reached=None, note=note
+        )
+
+    text = summary(
+        report(
+            row("ours over A", 0.5, "×", "3 against 6"),
+            row("ours over B", 2.0, "×"),
+            row("C", 0.1, "s", "of 3; sooner than hand_rolled"),
+            row("D", 0.1, "s", "of 3"),
+        )
+    )
+    assert "| claims/s: ours \\| theirs | 0.75 [0.5–1] × | ≥ 0.5 × | reached |" in text
+    *_, first, second = text.splitlines()
+    assert first == "- r: ours over A: 0.5 × (3 against 6)"
+    assert second == "- r: C: 0.1 s (of 3; sooner than hand_rolled)"
 
 
 def test_growth_becomes_a_table() -> None:
@@ -223,10 +246,11 @@ def test_a_run_about_ownership_writes_its_takeovers_only(tmp_path: Path) -> None
 def test_the_pages_say_what_the_kept_report_found() -> None:
     kept = Report.model_validate_json((MEASURED / "bench.json").read_text())
     assert not kept.quick
-    assert read_section(README, BENCH) == performance(kept)
+    assert read_section(README, BENCH) == summary(kept)
+    assert read_section(FIGURES, BENCH) == performance(kept)
     assert read_section(LIMITS, BENCH) == growth(kept)
     kept = Report.model_validate_json((MEASURED / "ownership.json").read_text())
-    assert read_section(README, OWNERSHIP) == takeovers(kept)
+    assert read_section(FIGURES, OWNERSHIP) == takeovers(kept)
 
 
 def test_a_run_about_ownership_is_a_run_of_its_own() -> None:

@@ -51,6 +51,11 @@ PLANS_LAST = 1.0
 # Seconds that the server has to end a statement that nobody waits for any more.
 COURTESY = 0.2
 
+# The pool's own pauses between two tries are 1, 2, 4 seconds: a restart of the server that takes
+# half a second would cost a worker the leases of all its runs. Ours begin with so many seconds, and
+# grow with the time that has passed.
+RECONNECT, SELDOM = 0.1, 2.0
+
 # Worth another try: the connection or the server went away, or we lost a deadlock.
 TRANSIENT = (
     errors.OperationalError,  # includes AdminShutdown, CannotConnectNow, QueryCanceled
@@ -146,14 +151,24 @@ class Database:
             max_size=settings.pool_size,
             timeout=settings.query_timeout,
             configure=self._configure,
-            reconnect_timeout=5.0,
+            reconnect_timeout=RECONNECT,
+            reconnect_failed=self._connect_again,
             open=False,
         )
+        self._lost_at: float | None = None
 
     async def _configure(self, session: Session) -> None:
         await session.execute(BOUNDS, self._bounds)
         session.kept_cursor = session.cursor(row_factory=tuple_row)
         session.planned_at = time.monotonic()
+        self._lost_at = None
+
+    async def _connect_again(self, pool: AsyncConnectionPool[Session]) -> None:
+        now = time.monotonic()
+        if self._lost_at is None:
+            self._lost_at = now
+        await asyncio.sleep(min(max(RECONNECT, (now - self._lost_at) / 3), SELDOM))
+        await pool.check()  # which has it try once more
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:

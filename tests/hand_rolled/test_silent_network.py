@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from psycopg import OperationalError
 
 from hand_rolled.database import Database
 from hand_rolled.entries import Place
@@ -138,3 +139,28 @@ async def test_a_statement_that_nobody_waits_for_is_ended_on_the_server(store: S
         with pytest.raises(asyncio.CancelledError):
             await asked
     assert await store.value("SELECT count(*) FROM wanted") == 0
+
+
+async def test_a_server_that_went_away_is_asked_again_before_a_lease_ends(
+    url: str, server: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pool by itself would ask after one second, and then after two more."""
+    async with proxy_to("127.0.0.1", server.port) as proxy:
+        settings = Settings(database_url=through(url, server, proxy), notify=False, pool_size=1)
+        database = Database(settings, application="test")
+        opened = database.opened()
+        await opened.__aenter__()
+    try:
+        with pytest.raises(OperationalError):
+            await database.fetch("SELECT 1")
+        async with asyncio.timeout(60):
+            while len(tries := _refused(caplog)) < 5:
+                await asyncio.sleep(0.05)
+        assert tries[4] - tries[0] < 3
+    finally:
+        await opened.__aexit__(None, None, None)
+
+
+def _refused(caplog: pytest.LogCaptureFixture) -> list[float]:
+    """When the pool tried to connect, and could not."""
+    return [it.created for it in caplog.records if "error connecting" in it.getMessage()]

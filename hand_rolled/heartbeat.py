@@ -82,6 +82,7 @@ class Keeper:
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _answered: float = field(default_factory=clock)
     _doubtful_until: float = 0.0
+    _in_touch: bool = True
     _connection: Connection | None = None
     _thread: threading.Thread | None = None
     _stop: Callable[[], object] | None = None
@@ -139,9 +140,10 @@ class Keeper:
         beside = None if self.aside is None else asyncio.create_task(self.aside())
         try:
             while not stopped.is_set():
-                begun = clock()
-                await self._beat()
-                pause = max(0.0, self.settings.heartbeat_interval - (clock() - begun))
+                begun, interval = clock(), self.settings.heartbeat_interval
+                if not await self._beat():
+                    interval /= 4  # so that a restart of the server costs no lease
+                pause = max(0.0, interval - (clock() - begun))
                 try:
                     async with asyncio.timeout(pause):
                         await stopped.wait()
@@ -154,24 +156,29 @@ class Keeper:
             if self._connection is not None:
                 await self._connection.close()
 
-    async def _beat(self) -> None:
+    async def _beat(self) -> bool:
+        """False if the database did not answer."""
         stalled = clock() - self.ticked
         if stalled > self.settings.stall_limit:
             log.warning("%s: event loop stalled for %.1f s, not renewing", self.worker, stalled)
-            return
+            return True
         leases = self.leases()
         sent = clock()
         try:
             # Never longer than a beat: a silent connection must not use up the lease.
             rows = await bounded(self.settings.heartbeat_interval, self._send(leases))
         except (psycopg.Error, TimeoutError, OSError, EngineUnavailable) as error:
-            log.warning("%s: heartbeat failed: %s", self.worker, error or "no answer in time")
+            level = logging.WARNING if self._in_touch else logging.DEBUG
+            log.log(level, "%s: heartbeat failed: %s", self.worker, error or "no answer in time")
+            self._in_touch = False
             await self._discard_connection()
-            return
+            return False
+        self._in_touch = True
         if sent - self._answered > self.settings.lease_ttl / 2:
             self._doubtful_until = clock() + self.settings.lease_ttl
         self._answered = clock()
         self._apply(leases, rows, sent)
+        return True
 
     async def _send(self, leases: list[Lease]) -> list[dict[str, object]]:
         if self._connection is None or self._connection.closed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import pytest
 from psycopg import OperationalError
@@ -109,6 +110,36 @@ async def test_a_client_whose_database_went_away_says_so_and_does_not_hang(
             with pytest.raises(EngineUnavailable, match="cannot be used"):
                 await engine.get("x")
         proxy.heal()
+
+
+async def test_a_beat_that_failed_is_not_repeated_a_whole_interval_later(
+    fleet: Fleet, server: EmbeddedPostgres, proxy: Proxy
+) -> None:
+    """Or else every restart of the server would use up another part of each lease."""
+    interval = 4.0
+    fleet.env["DATABASE_URL"] = through(fleet.store.url, server, proxy)
+    worker = fleet.start(lease_ttl=60, heartbeat_interval=interval)
+    await fleet.until_ready(worker)
+    beats = [await _beat_after(fleet, worker, None)]
+    beats.append(await _beat_after(fleet, worker, beats[-1]))
+    proxy.reset()  # the next beat finds its connection broken
+    beats.append(await _beat_after(fleet, worker, beats[-1]))
+    assert (beats[2] - beats[1]).total_seconds() < 1.75 * interval
+    assert fleet.log(worker).count("heartbeat failed") == 1
+
+
+async def _beat_after(fleet: Fleet, worker: str, last: datetime | None) -> datetime:
+    seen: list[datetime] = []
+
+    async def is_later() -> bool:
+        beat = await fleet.store.value(
+            "SELECT heartbeat_at FROM workers WHERE process = %s", worker
+        )
+        seen.append(beat)
+        return last is None or beat > last
+
+    await fleet.store.until(is_later)
+    return seen[-1]
 
 
 async def test_who_is_cancelled_does_not_wait_for_a_silent_database(

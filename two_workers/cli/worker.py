@@ -39,6 +39,8 @@ def worker(engine: str, apps: tuple[str, ...], log_level: str) -> None:
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    # Says with each try what the engine says once.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     run_async(_work(engine, apps))
 
 

@@ -9,9 +9,9 @@ What can come to lie before a mark: a run that returns to the queue (handed over
 start that was committed late, a claim that was rolled back. None of them is stranded, because
 
 - a mark holds for `REST` times as long as the walk from the head that made it, and never longer
-  than `poll_interval`. Then the next claim walks from the head again. So walks take at most one
-  part in `REST` of a worker's time. While nobody holds a snapshot, a walk takes about one
-  millisecond, and a mark holds for tens of them.
+  than `POLLS` polls. Then the next claim walks from the head again. So walks take at most one part
+  in `REST` of a worker's time, until a walk takes so long that the polls bound it. While nobody
+  holds a snapshot, a walk takes about one millisecond, and a mark holds for tens of them.
 - a walk that finds such a run makes no mark, so the next claim looks for more of them.
 - a claim that finds less than it wanted forgets all marks and looks again from the head. Zero rows
   mean what they mean in the readable path.
@@ -28,7 +28,7 @@ from hand_rolled.claim import Claimed, Claims
 from hand_rolled.database import Database, Row
 from hand_rolled.lease import clock
 
-REST = 30
+REST, POLLS = 30, 2
 
 # pending → running. CLAIM of the readable path, but with a place to begin at in each priority's
 # queue. Best priority first: a nested loop keeps the order of the list. Under limits it takes
@@ -174,7 +174,7 @@ class FastClaims(Claims):
         """Up to `want` runs of one kind, best priority first."""
         if suspect or self._counted:
             return await super().claim(kind, code, want=want, suspect=suspect)
-        marks = self._marks.setdefault(kind, Marks(self._database.settings.poll_interval))
+        marks = self._marks.setdefault(kind, Marks(POLLS * self._database.settings.poll_interval))
         asked = clock()
         places = marks.places(asked)
         rows = await self._claim_behind(places, kind, code, want)

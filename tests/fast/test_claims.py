@@ -27,7 +27,7 @@ from tests.hand_rolled.bench import KIND, Hand, Held, Store
 from two_workers import Limits
 
 T = TypeVar("T")
-LASTS = Settings(database_url="postgresql://nowhere").poll_interval  # of a mark, at most
+LASTS = claims.POLLS * Settings(database_url="postgresql://nowhere").poll_interval  # at most
 
 
 class Clock:

@@ -19,7 +19,7 @@ from benchmarks.rows.contenders import DEFAULTS, OURS, contending
 from benchmarks.store.backlog import fill
 from benchmarks.store.claims import WARM, Claim, claiming, in_turns
 from benchmarks.store.growth import by_backlog, by_clients, by_renewals
-from benchmarks.store.snapshot import under_snapshot
+from benchmarks.store.snapshot import Turns, under_snapshot
 from comparison.world.bench import CONNECTIONS, measure
 
 WAITING_RUNS = 500
@@ -53,19 +53,25 @@ async def _claiming(bench: Bench, *, pending: int, finished: int = 0) -> AsyncIt
 
 
 async def snapshot(bench: Bench) -> None:
-    """The claim rate under a held snapshot over the undisturbed one; both cases side by side."""
+    """The claim rate under a held snapshot over the undisturbed one.
+
+    The snapshots of both cases grow old at the same time, and each is measured alone.
+    """
     hold, window = bench.size(60, 9), bench.size(10, 3)
     cases = (False, targets.SNAPSHOT_UNLIMITED), (True, targets.SNAPSHOT_LIMITED)
-    found = await asyncio.gather(
-        *(
-            under_snapshot(bench.server, FAST, limits=limits, hold=hold, window=window)
+    turns = Turns(len(cases))
+    async with asyncio.TaskGroup() as group:
+        under_way = [
+            group.create_task(
+                under_snapshot(bench.server, FAST, turns, limits=limits, hold=hold, window=window)
+            )
             for limits, _ in cases
-        )
-    )
+        ]
+    found = [task.result() for task in under_way]
     for (limits, target), held in zip(cases, found, strict=True):
         figure = Estimate(value=held.disturbed / held.undisturbed, low=None, high=None, n=1)
         note = (
-            f"held for {hold} s; {held.disturbed:,.0f} in its last {window} s against "
+            f"held for {hold} s and longer; {held.disturbed:,.0f} in its last {window} s against "
             f"{held.undisturbed:,.0f} claims/s before"
         )
         measure = f"group commit, limits {'set' if limits else 'unset'}"

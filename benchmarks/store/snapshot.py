@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -34,10 +34,31 @@ class Held:
     disturbed: float
 
 
+class Turns:
+    """Cases that wait together for their snapshots to grow old, but are measured one by one."""
+
+    def __init__(self, cases: int) -> None:
+        self._all = asyncio.Barrier(cases)
+        self._measuring = asyncio.Lock()
+
+    async def alone(self, measure: Callable[[], Awaitable[float]]) -> float:
+        """What it measures while all other cases stand still."""
+        async with self._all, self._measuring:
+            found = await measure()
+        await self._all.wait()
+        return found
+
+
 async def under_snapshot(
-    server: Server, env: Mapping[str, str], *, limits: bool, hold: float, window: float
+    server: Server,
+    env: Mapping[str, str],
+    turns: Turns,
+    *,
+    limits: bool,
+    hold: float,
+    window: float,
 ) -> Held:
-    """Hold a snapshot for `hold` seconds; rates are over `window` seconds."""
+    """Hold a snapshot for `hold` seconds and longer; rates are over `window` seconds."""
     async with server.database() as url, workers_claiming(url, env, CLIENTS) as claims:
         async with connected(url) as conn:
             await fill(conn, pending=PENDING, tenants=TENANTS)
@@ -46,12 +67,13 @@ async def under_snapshot(
             async with plugin.connect(plugin.settings({"DATABASE_URL": url})) as engine:
                 await engine.set_limits(NEVER_REACHED)
         await claim_rate(claims, seconds=window / 3)  # warm
-        undisturbed = await claim_rate(claims, seconds=window)
+        undisturbed = await turns.alone(lambda: claim_rate(claims, seconds=window))
         async with _snapshot(url):
             began = time.perf_counter()
             while (left := hold - window - (time.perf_counter() - began)) > 0:
                 await claim_rate(claims, seconds=min(left, window))
-            return Held(undisturbed, await claim_rate(claims, seconds=window))
+            disturbed = await turns.alone(lambda: claim_rate(claims, seconds=window))
+        return Held(undisturbed, disturbed)
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from benchmarks.store.claims import (
     workers_claiming,
 )
 from benchmarks.store.growth import by_backlog
-from benchmarks.store.snapshot import under_snapshot
+from benchmarks.store.snapshot import Turns, under_snapshot
 from benchmarks.workload import APP
 from hand_rolled.plugin import PLUGIN
 from hand_rolled.shift import Shift
@@ -110,7 +110,7 @@ async def test_growth_is_measured_at_each_size(server: Server) -> None:
 
 
 async def test_claims_go_on_under_a_held_snapshot(server: Server) -> None:
-    held = await under_snapshot(server, {}, limits=True, hold=1, window=0.4)
+    held = await under_snapshot(server, {}, Turns(1), limits=True, hold=1, window=0.4)
     assert held.undisturbed > 0
     assert held.disturbed > 0
 

@@ -7,7 +7,7 @@
   another backend.
 - A connection of the pool keeps its cursor, and the cursor what it learned about types: made anew
   for each statement, it would take a sixth of what a claim costs its worker. A time limit without a
-  task of its own, and column names that are asked for once, save another sixth.
+  task of its own, and column names that are asked for once, save another eighth.
 - A half-open connection never answers. TCP keepalives find a dead peer; `query_timeout` on the
   client finds a peer that acknowledges and stays silent.
 """
@@ -54,7 +54,7 @@ COURTESY = 0.2
 # The pool's own pauses between two tries are 1, 2, 4 seconds: a restart of the server that takes
 # half a second would cost a worker the leases of all its runs. Ours begin with so many seconds, and
 # grow with the time that has passed.
-RECONNECT, SELDOM = 0.1, 2.0
+RECONNECT, RECONNECT_MOST = 0.1, 2.0
 
 # Worth another try: the connection or the server went away, or we lost a deadlock.
 TRANSIENT = (
@@ -167,7 +167,8 @@ class Database:
         now = time.monotonic()
         if self._lost_at is None:
             self._lost_at = now
-        await asyncio.sleep(min(max(RECONNECT, (now - self._lost_at) / 3), SELDOM))
+        passed = now - self._lost_at
+        await asyncio.sleep(min(max(RECONNECT, passed / 3), RECONNECT_MOST))
         await pool.check()  # which has it try once more
 
     @asynccontextmanager

@@ -115,6 +115,26 @@ async def test_claims_go_on_under_a_held_snapshot(server: Server) -> None:
     assert held.disturbed > 0
 
 
+async def test_cases_are_measured_one_by_one_while_the_others_stand_still() -> None:
+    turns, measuring, most, went_on = Turns(3), 0, 0, asyncio.Event()
+
+    async def measure() -> float:
+        nonlocal measuring, most
+        assert not went_on.is_set()
+        measuring += 1
+        most = max(most, measuring)
+        await asyncio.sleep(0)
+        measuring -= 1
+        return 1.0
+
+    async def case() -> None:
+        assert await turns.alone(measure) == 1.0
+        went_on.set()
+
+    await asyncio.gather(case(), case(), case())
+    assert most == 1
+
+
 async def test_a_worker_that_is_cancelled_while_it_wakes_up_ends(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

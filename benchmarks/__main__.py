@@ -80,26 +80,47 @@ def main(
 
     Without --quick and --only, the figures in README.md, benchmarks/FIGURES.md and
     benchmarks/LIMITS.md are rewritten and the report behind them is kept in benchmarks/measured.
-    Exit code 1 if something could not be measured.
+    Exit code 1 if something could not be measured, 130 after Ctrl-C.
     """
     if ownership and (quick or only):
         raise click.UsageError("--ownership is a run of its own: leave out --quick and --only")
     name = OWNERSHIP if ownership else BENCH
+    if quick and absurd_sql is not None:
+        _say("--absurd-sql is not used: --quick leaves Absurd out")
     try:
+        results = _writable(output or Path("results") / name)
         report, failures = run_async(_measure(quick, _rows(quick, name, only), absurd_sql))
+        _written(report, results / report.utc.replace(":", ""))
+        if not quick and not only:
+            _rewrite_pages(report, name)
     except (BadInput, EngineUnavailable) as error:
-        click.echo(str(error), err=True)
+        _say(str(error))
         sys.exit(2)
-    folder = (output or Path("results") / name) / report.utc.replace(":", "")
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(130)
+    sys.exit(failures > 0)
+
+
+def _writable(folder: Path) -> Path:
+    """The folder, made and tried before minutes are spent on results that it could not take."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise BadInput(
+            f"cannot write results to {folder}: {error.strerror}; name another --output"
+        ) from error
+
+
+def _written(report: Report, folder: Path) -> None:
     write_json(report, folder / "bench.json")
     draw_rates(report, folder / "rates.png")
     draw_durations(report, folder / "durations.png")
     draw_growth(report, folder / "growth.png")
     print_table(report, Console(width=None if sys.stdout.isatty() else WIDE))
     click.echo(f"written: {folder}")
-    if not quick and not only:
-        _rewrite_pages(report, name)
-    sys.exit(failures > 0)
 
 
 def _rows(quick: bool, name: str, only: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,9 +63,8 @@ class Bench:
 
     def failed(self, row: str, measure: str, error: Exception) -> None:
         """Add a row for what could not be measured, and say why."""
-        last = str(error).strip().splitlines()[-1:] or ["no words"]
         self.say(f"{row}, {measure} failed: {error}")
-        note = f"failed: {type(error).__name__}: {last[0]}"
+        note = f"failed: {type(error).__name__}: {_last_words(error)}"
         self.findings.append(
             Finding(
                 row=row, measure=measure, found=None, unit="", target="", reached=None, note=note
@@ -84,7 +84,8 @@ class Bench:
     ) -> None:
         """Add a row for the ratio of two contenders; `under` says what else was going on."""
         mine, other = found.rates[ours], found.rates[theirs]
-        note = f"{_middle(mine):,.0f} against {_middle(other):,.0f} {found.unit}; {under}"
+        rates = f"{_middle(mine):,.0f} against {_middle(other):,.0f} {found.unit}"
+        note = f"{rates}; {_counts(found, ours, theirs)}; {under}"
         self.found(row, f"{ours} over {theirs}", ratio(mine, other), target, note)
 
 
@@ -93,3 +94,15 @@ Row = Callable[[Bench], Awaitable[None]]
 
 def _middle(rates: Sequence[float]) -> float:
     return sorted(rates)[len(rates) // 2]
+
+
+def _counts(found: Rounds, ours: str, theirs: str) -> str:
+    mine, other = found.counts[ours], found.counts[theirs]
+    what = found.unit.removesuffix("/s")
+    return f"{mine:,} {what} each" if mine == other else f"{mine:,} against {other:,} {what}"
+
+
+def _last_words(error: Exception) -> str:
+    """The last line with letters in it; PostgreSQL ends with one that only points at a place."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line for line in reversed(lines) if re.search("[a-zA-Z]", line)), "no words")

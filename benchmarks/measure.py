@@ -18,6 +18,7 @@ import uvloop
 
 from benchmarks.peers import load_peer
 from benchmarks.timing import Timing
+from two_workers import BadInput
 
 ADDRESS = "BENCH_ADDRESS"
 PATIENCE = "BENCH_PATIENCE"
@@ -30,7 +31,11 @@ PATIENCE = "BENCH_PATIENCE"
 @click.argument("count", type=int)
 def main(peer: str, measure: str, count: int) -> None:
     """Measure once and print it."""
-    timing = uvloop.run(_measure(peer, measure, count))
+    try:
+        timing = uvloop.run(_measure(peer, measure, count))
+    except BadInput as error:
+        click.echo(str(error))
+        sys.exit(2)
     click.echo(json.dumps(dataclasses.asdict(timing)))
     sys.stdout.flush()
     # Some libraries leave threads behind that would keep the process from ending.

@@ -49,11 +49,12 @@ class Finding(Record):
 
 
 class Rounds(Record):
-    """Rates of one contest, by contender, one per round."""
+    """Rates of one contest, by contender, one per round; each over `counts` units of work."""
 
     contest: str
     unit: str
     rates: Mapping[str, Sequence[float]]
+    counts: Mapping[str, int] = {}
 
 
 class Report(Record):

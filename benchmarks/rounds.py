@@ -54,7 +54,8 @@ class Contest:
                 rates[name].append(timing.rate)
             latest = ", ".join(f"{name} {found[-1]:,.0f}" for name, found in rates.items())
             say(f"{self.name}, round {number + 1}: {latest} {self.unit}")
-        return Rounds(contest=self.name, unit=self.unit, rates=rates)
+        counts = {name: entry.count for name, entry in self.entries.items()}
+        return Rounds(contest=self.name, unit=self.unit, rates=rates, counts=counts)
 
 
 async def measured(arena: Arena, entry: Entry, *, patience: float = 180.0) -> Timing:

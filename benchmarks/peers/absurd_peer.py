@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import absurdctl
+import psycopg
 from absurd_sdk import AsyncAbsurd
 
 from benchmarks.peers import ABSURD_SQL, Peer
 from benchmarks.peers.clock import by_clients, connected, until_done
 from benchmarks.timing import FirstStart, Timing
+from two_workers import BadInput
 
 ALL_DONE = "SELECT NOT EXISTS (SELECT FROM absurd.t_bench WHERE state <> 'completed')"
 CLIENTS = 8
@@ -36,12 +38,19 @@ async def steps(url: str, count: int) -> Timing:
 
 
 async def prepare(url: str) -> None:
-    """The schema, and the queue "bench"."""
-    async with connected(url) as conn:
-        await conn.execute(await asyncio.to_thread(_schema))
-    app = AsyncAbsurd(url, queue_name="bench")
-    await app.create_queue("bench")
-    await app.close()
+    """The schema, and the queue "bench". Raises `BadInput` if the user named an unfit file."""
+    try:
+        async with connected(url) as conn:
+            await conn.execute(await asyncio.to_thread(_schema))
+        app = AsyncAbsurd(url, queue_name="bench")
+        await app.create_queue("bench")
+        await app.close()
+    except psycopg.Error as error:
+        named = os.environ.get(ABSURD_SQL)
+        if named is None:
+            raise
+        said = error.diag.message_primary or str(error)
+        raise BadInput(f"--absurd-sql {named} is no schema of Absurd: {said}") from error
 
 
 def _schema() -> bytes:

@@ -27,7 +27,7 @@ async def steps(url: str, count: int) -> Timing:
 
 
 async def enqueue(url: str, count: int) -> Timing:
-    """Single `start` by 16 concurrent clients."""
+    """Single `start` by 16 coroutines of one process."""
     async with prepared(url, FAST) as (_, engine):
         return await by_clients(CLIENTS, count, lambda n: engine.start(run_of(n, 1)))
 

@@ -76,7 +76,7 @@ async def steps(url: str, count: int) -> Timing:
 
 
 async def enqueue(url: str, count: int) -> Timing:
-    """Single `start` by 16 concurrent clients over a pool of 16."""
+    """Single `start` by 16 coroutines of one process over a pool of 16."""
     async with prepared(url, {"HAND_ROLLED_POOL_SIZE": str(CLIENTS)}) as (_, engine):
         return await by_clients(CLIENTS, count, lambda n: engine.start(run_of(n, 1)))
 

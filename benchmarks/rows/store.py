@@ -72,7 +72,7 @@ async def snapshot(bench: Bench) -> None:
         figure = Estimate(value=held.disturbed / held.undisturbed, low=None, high=None, n=1)
         note = (
             f"held for {hold} s and longer; {held.disturbed:,.0f} in its last {window} s against "
-            f"{held.undisturbed:,.0f} claims/s before"
+            f"{held.undisturbed:,.0f} claims/s before; one run, no interval"
         )
         measure = f"group commit, limits {'set' if limits else 'unset'}"
         bench.found("claim rate under a held snapshot", measure, figure, target, note)

@@ -132,17 +132,27 @@ def test_what_had_not_happened_by_then_is_more_than_the_figure() -> None:
 def test_what_could_not_be_measured_is_said_and_counted(tmp_path: Path) -> None:
     said: list[str] = []
     bench = Bench(server=None, directory=tmp_path, quick=True, say=said.append)  # type: ignore[arg-type] # nothing is measured
-    bench.failed("zombie", "DBOS", RuntimeError("first line\nno such table"))
+    bench.failed("zombie", "DBOS", RuntimeError("first line\nno such table\n      ^"))
+    bench.failed("zombie", "Absurd", TimeoutError())
     assert bench.findings[0].note == "failed: RuntimeError: no such table"
-    assert bench.failures == 1
+    assert bench.findings[1].note == "failed: TimeoutError: no words"
+    assert bench.failures == 2
     assert "zombie, DBOS failed" in said[0]
 
 
-def test_each_comparison_of_throughput_says_what_else_was_going_on(tmp_path: Path) -> None:
+def test_each_comparison_of_throughput_says_of_how_many_and_what_else_was_going_on(
+    tmp_path: Path,
+) -> None:
     bench = Bench(server=None, directory=tmp_path, quick=True, say=lambda line: None)  # type: ignore[arg-type] # nothing is measured
-    rounds = Rounds(contest="claims", unit="claims/s", rates={"ours": [3.0], "theirs": [4.0]})
+    rates = {"ours": [3.0], "theirs": [4.0]}
+    counts = {"ours": 4_000, "theirs": 40}
+    rounds = Rounds(contest="claims", unit="claims/s", rates=rates, counts=counts)
     bench.compared("claims/s", rounds, "ours", "theirs", None)
-    assert bench.findings[0].note == f"3 against 4 claims/s; {UNDISTURBED}"
+    bench.compared("claims/s", rounds, "ours", "ours", None)
+    assert [finding.note for finding in bench.findings] == [
+        f"3 against 4 claims/s; 4,000 against 40 claims; {UNDISTURBED}",
+        f"3 against 3 claims/s; 4,000 claims each; {UNDISTURBED}",
+    ]
 
 
 def test_the_time_of_each_row_ends_the_table() -> None:

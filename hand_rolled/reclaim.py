@@ -126,7 +126,8 @@ FROM taken
 """
 
 # running → running: a claim whose answer was lost is given to its owner again, untouched.
-# Without it such a run would idle for a whole lease.
+# Without it such a run would idle for a whole lease. Only for runs that the owner has not begun:
+# the generation stays, so what it began before would look like what it begins now.
 REDELIVER = """
 WITH mine AS MATERIALIZED (
     SELECT r.run_id
@@ -227,7 +228,7 @@ class Reclaims:
         ]
 
     async def redeliver(self, known: list[str]) -> list[Claimed]:
-        """Runs that the database says are ours, and that we do not know of."""
+        """Runs that the database calls ours, but for those `known`, which we have begun."""
         rows = await self._database.fetch(
             REDELIVER, worker=self._worker, known=known, ttl=self._ttl
         )

@@ -58,6 +58,9 @@ class Shift:
         self._reclaims = Reclaims(database, owner)
         self._running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._given_up: set[str] = set()
+        """Runs that we left while the database may still call them ours. Not to be redelivered: in
+        the world's eyes we would go on under the fence of what we left."""
         self._uncertain = False
         self.events: Counter[str] = Counter()
         self.wake = asyncio.Event()
@@ -167,7 +170,8 @@ class Shift:
     async def _take_work(self) -> None:
         if self._uncertain:
             asked = clock()
-            for claimed in await self._reclaims.redeliver(list(self._running)):
+            begun = [*self._running, *self._given_up]
+            for claimed in await self._reclaims.redeliver(begun):
                 self._begin(claimed, asked)
             self._uncertain = False
         await self._take_orphans()
@@ -230,6 +234,7 @@ class Shift:
             standing=self._standing,
             alone=claimed.alone,
         )
+        self._given_up.discard(claimed.run_id)
         running = self._running[claimed.run_id] = self._prepared(lease, claimed)
         self.keeper.hold(lease)
         task = asyncio.create_task(self._own(running))
@@ -254,9 +259,11 @@ class Shift:
         try:
             await running.carry_out()
         except LeaseLost as lost:
+            self._given_up.add(lease.run_id)
             log.warning("%s", lost)
         except Exception:
             # Not ours to blame on the run: its lease ends, and somebody takes it over.
+            self._given_up.add(lease.run_id)
             log.exception("%s: giving up %s", self._owner, lease.run_id)
         finally:
             self.keeper.drop(lease)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime
 
@@ -54,6 +55,35 @@ async def test_a_silent_network_ends_trust_before_the_lease_ends(
     proxy.heal()
     again = await fleet.run(*[Work(name=str(n), seconds=0.2) for n in range(3)])
     await fleet.until_state(again, RunState.SUCCEEDED)
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["as read", "fast"])
+async def test_what_was_given_up_is_not_taken_up_again_under_the_same_fence(
+    fleet: Fleet, server: EmbeddedPostgres, proxy: Proxy, fast: bool
+) -> None:
+    """Alone and cut off until its trust ends, a worker gets its runs back with a new generation."""
+    fleet.env["DATABASE_URL"] = through(fleet.store.url, server, proxy)
+    worker = fleet.start(fast=fast, query_timeout=1)
+    run_id = await fleet.run(*[Work(name=str(n), seconds=0.3) for n in range(15)])
+    recorded = "SELECT count(*) FROM journal"
+    await fleet.store.until(lambda: _is_at_least(fleet, recorded, 3))
+    proxy.silence()
+    async with asyncio.timeout(60):
+        while f"lost {run_id}" not in fleet.log(worker):
+            proxy.reset()  # so that the worker is back at once, before its lease has ended
+            await asyncio.sleep(0.05)
+    proxy.heal()
+    await fleet.until_state(run_id, RunState.SUCCEEDED)
+    begun = Counter((it["key"], it["fence"]) for it in fleet.events(run_id, event="begin"))
+    assert [it for it, times in begun.items() if times > 1] == []
+    first = await fleet.store.rows("SELECT batch FROM journal WHERE lease_generation = 1")
+    again = {key for key, fence in begun if fence > 1}
+    assert not again & {f"{run_id}/{row['batch']}.0" for row in first}
+    assert again
+
+
+async def _is_at_least(fleet: Fleet, count: str, least: int) -> bool:
+    return await fleet.store.value(count) >= least
 
 
 async def test_answers_that_are_swallowed_after_the_commit_do_no_harm(

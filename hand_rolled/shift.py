@@ -177,12 +177,15 @@ class Shift:
         await self._take_orphans()
         await self._reclaims.promote()
         await sweep(self._database)
-        if self._running and await self._claims.must_make_room(list(self._apps)):
+        if await self._makes_room():
             return
         for app in random.sample(list(self._apps.values()), len(self._apps)):
             if not self._running:
                 await self._take_pending(app, want=1, suspect=True)
             await self._take_pending(app, want=self._free, suspect=False)
+
+    async def _makes_room(self) -> bool:
+        return bool(self._running) and await self._claims.must_make_room(list(self._apps))
 
     async def _until_due(self) -> float:
         due = await self._reclaims.next_due()

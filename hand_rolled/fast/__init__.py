@@ -14,6 +14,10 @@ Read `../journal.py` and `../lifecycle.py` first, then
 - `shift.py`: the worker's loop. Claims in batches; looks for orphans at its own pace.
 - `starts.py`: the same for a client that starts many runs at once.
 
+What many share, one can hold up: while somebody else keeps a run's row locked, the flush that holds
+its write waits, and with it the writes of all runs of that worker. As with a heartbeat, that ends
+with the lock, or when the leases do.
+
 Its connections use prepared statements, so they must reach PostgreSQL itself or a pooler in session
 mode. Steps that take part in a limit (a pool, a budget) or that bring statements of their own are
 recorded one by one, as in the readable path.

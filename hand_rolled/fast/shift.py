@@ -41,6 +41,7 @@ class FastShift(Shift):
         super().__init__(*arguments, **options)
         self._claims = FastClaims(self._database, self._owner)
         self._look_around_at = self._due_at = 0.0
+        self._making_room = False
         self._half = math.ceil(self._settings.concurrency / 2)
         self._group = GroupCommit(self._database, owner=self._owner, process=self._process)
 
@@ -59,8 +60,15 @@ class FastShift(Shift):
             await super()._take_work()
             self._due_at = clock() + await super()._until_due()
             return
+        if self._making_room:
+            return
         for app in self._apps.values():
             await self._take_pending(app, want=self._free, suspect=False)
+
+    async def _makes_room(self) -> bool:
+        """Until the next look around, that is: places that become free stay free."""
+        self._making_room = await super()._makes_room()
+        return self._making_room
 
     async def _until_due(self) -> float:
         return self._due_at - clock()
@@ -100,7 +108,7 @@ class FastShift(Shift):
 
 @dataclass(kw_only=True)
 class FastRunning(Running):
-    """A run that is driven in the task that owns it, and gives up its place when that is over."""
+    """A run that is driven in the task that owns it, and gives up its place at its end."""
 
     on_place: Callable[[], None]
 
@@ -109,12 +117,13 @@ class FastRunning(Running):
         task = asyncio.current_task()
         assert task is not None
         self.drive = task
-        self.busy = True
         try:
-            return await work
+            outcome = await work
         finally:
             self.drive = None
-            self.busy = False
-            self.on_place()
             while task.cancelling():  # the interruption ends here; what comes after goes on
                 task.uncancel()
+        if isinstance(outcome, Finished):  # who is parked may have to go on at once
+            self.busy = False
+            self.on_place()
+        return outcome

@@ -41,6 +41,24 @@ async def test_a_run_that_works_keeps_its_place(fleet: Fleet) -> None:
     assert await fleet.store.value(RUNNING) == 3
 
 
+async def test_a_suspect_does_not_wait_for_the_end_of_the_backlog(fleet: Fleet) -> None:
+    """Busy or not, a worker makes room for it: no place is filled again until it had its turn."""
+    lengths = [0.2 + 0.05 * (n % 5) for n in range(300)]  # so that they do not all end at once
+    backlog = [await fleet.run(Work(name="short", seconds=it)) for it in lengths]
+    fleet.start(concurrency=4, lease_ttl=3, heartbeat_interval=0.5)
+    await fleet.until_event(backlog[0])
+    await fleet.store.rows(
+        "INSERT INTO runs (run_id, kind, tenant, priority, payload, suspect) "
+        "SELECT 'suspect', kind, tenant, priority, payload, true FROM runs WHERE run_id = %s "
+        "RETURNING run_id",
+        backlog[0],
+    )
+    begun = await fleet.until_event("suspect")
+    for run_id in backlog:
+        await fleet.until_state(run_id, RunState.SUCCEEDED)
+    assert begun["at"] < max(it["at"] for it in fleet.events(event="begin"))
+
+
 async def test_an_empty_queue_is_asked_once_per_poll(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

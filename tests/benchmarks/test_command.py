@@ -25,6 +25,7 @@ from benchmarks.rows.throughput import FAST, READABLE
 MEASURING = "== claims"
 
 
+@pytest.mark.skipif(find_spec("asyncpg") is None, reason="peers are not installed: `make bench`")
 def test_an_interruption_ends_it_with_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     output = tmp_path / "output"
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "claims"]

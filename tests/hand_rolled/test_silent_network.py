@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -206,6 +207,7 @@ async def test_a_server_that_went_away_is_asked_again_before_a_lease_ends(
     url: str, server: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The pool by itself would ask after one second, and then after two more."""
+    caplog.set_level(logging.WARNING, logger="psycopg.pool")
     async with proxy_to("127.0.0.1", server.port) as proxy:
         settings = Settings(database_url=through(url, server, proxy), notify=False, pool_size=1)
         database = Database(settings, application="test")
